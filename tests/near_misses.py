@@ -150,7 +150,8 @@ def _others(attribute: onnx.AttributeProto) -> list[object]:
     if attribute.type == onnx.AttributeProto.INT:
         return [attribute.i + step for step in _STEPS]
     if attribute.type == onnx.AttributeProto.INTS:
-        return [[i + step for i in attribute.ints] for step in _STEPS]
+        moved_ints = ([i + step for i in attribute.ints] for step in _STEPS)
+        return [ints for ints in moved_ints if all(-(2**63) <= i < 2**63 for i in ints)]
     if attribute.type == onnx.AttributeProto.STRING:
         return [one for one in _JOINED if one != attribute.s.decode()]
     if attribute.type != onnx.AttributeProto.TENSOR:
@@ -158,7 +159,7 @@ def _others(attribute: onnx.AttributeProto) -> list[object]:
     array = numpy_helper.to_array(attribute.t)
     if array.dtype == bool:
         return [numpy_helper.from_array(~array)]
-    moved = [(array + step).astype(array.dtype) for step in _STEPS]
+    moved = [array + np.array(step).astype(array.dtype) for step in _STEPS]
     twice = [np.repeat(array, 2)] if array.shape == (1,) else []
     return [numpy_helper.from_array(one) for one in (*moved, *twice)]
 

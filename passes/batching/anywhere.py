@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.failing import cannot_fail
+from passes.batching.known_places import writes_known_places
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.graph.made import optional_operand
 from passes.typing import Typing
@@ -154,6 +155,7 @@ _CHECKED = {
     "NonMaxSuppression": _suppresses,
     "NonZero": _finds,
     "Reshape": _flattens,
+    "ScatterND": writes_known_places,
     "Squeeze": _squeezes_ones,
 }
 """Operators that cannot fail for the dimensions and constants that they are given here."""

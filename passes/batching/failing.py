@@ -8,6 +8,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.batching import table
+from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.graph.made import (
     made_by,
@@ -116,7 +117,7 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     if node.op_type in OF_SOMETHING and static:
         return 0 not in (typing.static_dims(operand(node, 0)) or ())
     if node.op_type == "ConstantOfShape":
-        return is_dimension(operand(node, 0))
+        return is_dimension(operand(node, 0)) or _counts_few(operand(node, 0), typing)
     if node.op_type == "Expand":
         return _expands(node, typing)
     if node.op_type == "Gather" and static:
@@ -141,12 +142,24 @@ def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
     return abs(given) <= FARTHEST and is_dimension(limit)
 
 
+def _counts_few(shape: ir.Value, typing: Typing) -> bool:
+    """Whether a shape is numbers that are known, none of which is less than 0 or large.
+
+    Inference tells no dimension of 0: PyTorch fills the amounts of a Pad with so many zeros.
+    """
+    sizes = Folder(typing).value(shape)
+    return sizes is not None and bool((sizes >= 0).all()) and sizes.prod() <= FARTHEST
+
+
 def _expands(node: ir.Node, typing: Typing) -> bool:
     """Whether a tensor broadcasts to constants and dimensions that a shape is joined from."""
     filled, shape = operands(node)
     if _is_one_number(filled, typing) and is_dimension(shape):
         return True
-    dims, entries = typing.dims(filled), _entries(shape, typing)
+    known = Folder(typing).value(shape)
+    is_shape = known is not None and bool((known >= 0).all())
+    dims = typing.dims(filled)
+    entries = known.tolist() if known is not None and is_shape else _entries(shape, typing)
     if dims is None or entries is None:
         return False
     pairs = zip(reversed(dims), reversed(entries), strict=False)

@@ -12,7 +12,7 @@ from passes.batching.layouts import Batched
 from passes.batching.merging import merge
 from passes.decisions import Code, Decline
 
-__all__ = ["dynamic_quantization", "quantization"]
+__all__ = ["dynamic_quantization", "quantization", "scale_and_point"]
 
 
 def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -70,16 +70,21 @@ def dynamic_quantization(
     if ctx.opset < 13:
         raise Decline(Code.OPSET, "a scale of its own for every sample needs opset 13")
     data = ctx.operand(operands, 0, "x")
+    low, high = (_extremum(ctx, f"Reduce{kind}", data) for kind in ("Min", "Max"))
+    scale, point = scale_and_point(ctx, low, high)
+    y = ctx.op("QuantizeLinear", [data.value, scale, point], {"axis": 0})
+    return [ctx.stacked(y), ctx.stacked(scale), ctx.stacked(point)]
+
+
+def scale_and_point(ctx: Context, low: ir.Value, high: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return the scale and the zero point of samples by their extremes, ``[B]`` each."""
     zero, most, one = (ctx.builder.constant(np.array(n, np.float32)) for n in (0, 255, 1))
-    low = ctx.op("Min", [_extremum(ctx, "ReduceMin", data), zero])
-    high = ctx.op("Max", [_extremum(ctx, "ReduceMax", data), zero])
+    low, high = ctx.op("Min", [low, zero]), ctx.op("Max", [high, zero])
     scale = ctx.op("Div", [ctx.op("Sub", [high, low]), most])
     scale = ctx.op("Where", [ctx.op("Equal", [high, low]), one, scale])
     offset = ctx.op("Sub", [zero, ctx.op("Div", [low, scale])])
     rounded = ctx.op("Round", [ctx.op("Clip", [offset, zero, most])])
-    point = ctx.op("Cast", [rounded], {"to": int(ir.DataType.UINT8)})
-    y = ctx.op("QuantizeLinear", [data.value, scale, point], {"axis": 0})
-    return [ctx.stacked(y), ctx.stacked(scale), ctx.stacked(point)]
+    return scale, ctx.op("Cast", [rounded], {"to": int(ir.DataType.UINT8)})
 
 
 def _extremum(ctx: Context, op_type: str, data: Batched) -> ir.Value:

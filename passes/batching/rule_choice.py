@@ -25,6 +25,24 @@ assert rules
 assert packed_rules
 assert flat_rules
 
+_FLAGS = frozenset(
+    {
+        "allowzero",
+        "ceil_mode",
+        "count_include_pad",
+        "exclusive",
+        "keepdims",
+        "largest",
+        "noop_with_empty_axes",
+        "reverse",
+        "select_last_index",
+        "transA",
+        "transB",
+        "upper",
+    }
+)
+"""Attributes that are flags, whatever the operator."""
+
 
 @dataclasses.dataclass(frozen=True)
 class RuleChoice:
@@ -70,6 +88,9 @@ def choose_rule(
         raise Decline(Code.NO_RULE, f"{name} has no rule at opset {opset}")
     if isinstance(said, table.Never):
         raise Decline(said.code, said.reason)
+    for name in _FLAGS & node.attributes.keys():
+        if node.attributes.get_int(name, 0) not in (0, 1):
+            raise Decline(Code.NO_RULE, f"its {name} is neither 0 nor 1: runtimes do not agree")
     flat = _flat_row(node, operands, opset)
     is_packed = flat is None and any(x.is_packed for x in operands)
     laid = table.find_flat(node, opset) if takes_flat and is_packed else None

@@ -1,30 +1,34 @@
 """Numbers that follow from known dimensions, which ONNX's inference does not compute.
 
-It adds and multiplies dimensions, but divides none, and it reads the bounds of a Slice from
-constants only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns. Of a Slice
-from ``p`` to ``p + 1`` whose axis a Squeeze removes it does not see that it has one place.
+It adds and multiplies dimensions, but divides and chooses none, and it reads bounds and shapes
+from such sums only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns, and
+``k.expand(3, 1, 1, 5)``, for which PyTorch writes a Where, no known dimension. Of a Slice from
+``p`` to ``p + 1`` whose axis a Squeeze removes it does not see that it has one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
-from passes.graph.made import operand, optional_operand
-from passes.reading.integer_reads import FAR
+from passes.graph.made import operands, optional_operand
 from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
-from passes.typing.needed_places import needs_one
+from passes.typing.needed_places import show_one_place
+from passes.typing.shape_functions import stand_in_cut
 from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
 
-COMPUTED = ("Div", "Mod", "Slice")
-"""Operators whose numbers, or whose bounds, inference does not compute."""
+_BY_NUMBERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Slice": 1, "Tile": 1}
+"""The operand from which on an operator reads the numbers that its shape follows from."""
+
+COMPUTED = ("Div", "Mod", "Pad", *_BY_NUMBERS)
+"""Operators whose numbers, or whose bounds or shapes, inference does not compute."""
 
 
 def show_computed(graph: ir.Graph, proto: onnx.GraphProto, typing: Typing) -> bool:
@@ -48,10 +52,21 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             found |= _show(inner, inner_proto, folder)
         if is_operator(node, ("Div", "Mod")):
             found |= _show_quotient(node, node_proto, folder)
-        elif is_operator(node, "Slice") and len(node.inputs) > 2 and not is_whole(node):
-            found |= _show_bounds(node, node_proto, proto, folder)
-            found |= _show_one_place(node, node_proto, folder)
+        elif is_operator(node, tuple(_BY_NUMBERS)) and _is_open(node, folder):
+            found |= _show_operands(node, node_proto, proto, folder)
+            if node.op_type == "Slice":
+                found |= show_one_place(node, node_proto, folder)
+        elif is_operator(node, "Pad") and len(node.inputs) > 1 and _is_open(node, folder):
+            found |= _show_amounts(node, node_proto, proto, folder)
     return found
+
+
+def _is_open(node: ir.Node, folder: Folder) -> bool:
+    """Whether a node may have more dimensions than inference has found."""
+    if node.op_type == "Slice":
+        return len(node.inputs) > 2 and not is_whole(node)
+    dims = folder.dims(node.outputs[0])
+    return dims is None or not all(isinstance(dim, int) for dim in dims)
 
 
 def _show_quotient(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
@@ -68,11 +83,22 @@ def _show_quotient(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool
     return True
 
 
-def _show_bounds(
+def _show_operands(
     node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
 ) -> bool:
-    """Let inference read the bounds of a Slice that are computed, and known."""
-    computed = [v for v in _bounds(node) if constant_value(v) is None]
+    """Let inference read the bounds or the shape of a node that are computed, and known."""
+    computed = [v for v in _numbers_of(node) if constant_value(v) is None]
+    return _show_values(node, proto, graph, folder, computed)
+
+
+def _show_values(
+    node: ir.Node,
+    proto: onnx.NodeProto,
+    graph: onnx.GraphProto,
+    folder: Folder,
+    computed: Sequence[ir.Value],
+) -> bool:
+    """Let inference read constants in the place of operands, if all of them are known."""
     names = {name_of(v): f"{name_of(node.outputs[0])}/{name_of(v)}/known" for v in computed}
     if not computed or any(name in names.values() for name in proto.input):
         return False
@@ -82,40 +108,41 @@ def _show_bounds(
     for name, number in numbers.items():
         assert number is not None
         graph.initializer.append(onnx.numpy_helper.from_array(number, names[name]))
-    proto.domain, proto.op_type = "", "Slice"
+    proto.domain, proto.op_type = "", node.op_type
     del proto.input[:]
-    del proto.attribute[:]
+    if node.op_type == "Slice":
+        del proto.attribute[:]
     proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
     return True
 
 
-def _show_one_place(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
-    """Let inference take a Slice of one place for a Gather, if nothing runs without a place."""
-    data, start = operand(node, 0), operand(node, 1)
-    rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
-    is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
-    if proto.op_type == "Gather" or rank is None or not is_alone or not _takes_one(node, folder):
+def _show_amounts(
+    node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
+) -> bool:
+    """Let inference know by how much a Pad pads, or along which axes it does not pad at all."""
+    if proto.domain or constant_value(node.inputs[1]) is not None:
         return False
-    axis = 0 if axes is None else int(axes.item()) % rank
-    if not needs_one(folder, node.outputs[0], axis, rank):
+    if folder.value(node.inputs[1]) is not None:
+        return _show_values(node, proto, graph, folder, operands(node)[1:2])
+    numbers, axes = folder.of(node.inputs[1]), _axes_of_pad(node, folder)
+    if numbers is None or axes is None or len(numbers) != 2 * len(axes):
         return False
-    proto.domain, proto.op_type = "", "Gather"
-    del proto.input[:]
-    del proto.attribute[:]
-    proto.input.extend([name_of(data), name_of(start)])
-    proto.attribute.append(onnx.helper.make_attribute("axis", axis))
+    pairs = zip(numbers, numbers[len(axes) :], strict=False)
+    padded = [a for a, pair in zip(axes, pairs, strict=False) if any(n.number != 0 for n in pair)]
+    if not padded:
+        return False
+    stand_in_cut(proto, padded)
     return True
 
 
-def _takes_one(node: ir.Node, folder: Folder) -> bool:
-    """Whether a Slice of one axis takes one place at most."""
-    steps = optional_operand(node, 4)
-    step = 1 if steps is None else folder.integer(steps)
-    if step is None or step >= FAR:
-        return step is not None
-    start, end = (folder.number(v) for v in node.inputs[1:3])
-    return step == 1 and start is not None and end is not None and (end - start).number == 1
+def _axes_of_pad(node: ir.Node, folder: Folder) -> list[int] | None:
+    """Return the axes that a Pad has amounts for."""
+    given, rank = optional_operand(node, 3), folder.rank(node.inputs[0])
+    if given is not None:
+        axes = constant_value(given)
+        return None if axes is None else [int(axis) for axis in axes.reshape(-1)]
+    return None if rank is None else list(range(rank))
 
 
-def _bounds(node: ir.Node) -> Iterator[ir.Value]:
-    return (v for v in node.inputs[1:] if v is not None)
+def _numbers_of(node: ir.Node) -> Iterator[ir.Value]:
+    return (v for v in node.inputs[_BY_NUMBERS[node.op_type] :] if v is not None)

@@ -33,6 +33,8 @@ from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
     stand_in_cut,
+    stand_in_pooled,
+    stand_in_sorted,
     stand_in_typed,
 )
 from passes.typing.value_types import Typing, ValueType
@@ -96,7 +98,9 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
                 stand_in(graph.node)
 
 
-CORRECTED = ("CenterCropPad", "Range", "Resize", "Slice")
+_POOLS = ("AveragePool", "LpPool", "MaxPool")
+
+CORRECTED = ("CenterCropPad", "Range", "Resize", "Slice", "TopK", *_POOLS)
 """Operators that inference reads wrongly."""
 
 
@@ -107,7 +111,9 @@ def correct_nodes(
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
     as there are axes. A Slice of all that there is would get dimensions of new names, and one by
-    unknown bounds, or a crop, knows none at all. A Range up to a dimension gets a new name for it.
+    unknown bounds, or a crop, knows none at all, nor does a TopK of an unknown number. A Range up
+    to a dimension gets a new name for it. A pool that rounds up has too many windows below opset
+    22, some that begin behind the image.
 
     Args:
         graph: The graph.
@@ -121,6 +127,12 @@ def correct_nodes(
             continue
         if node.op_type == "Resize":
             _leave_out_scales(node, node_proto)
+        elif node.op_type == "TopK":
+            if len(node.inputs) > 1 and constant_value(node.inputs[1]) is None:
+                stand_in_sorted(node_proto)
+        elif node.op_type in _POOLS:
+            if _rounds_up(node):
+                stand_in_pooled(node_proto)
         elif is_whole(node):
             pass_whole(node_proto)
         elif (axes := axes_of_cut(node)) is not None:
@@ -136,6 +148,11 @@ def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
     scales = constant_value(node.inputs[2]) if len(node.inputs) > 3 else None
     if scales is not None and not scales.size:
         proto.input[2] = ""
+
+
+def _rounds_up(node: ir.Node) -> bool:
+    is_evened = node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
+    return bool(node.attributes.get_int("ceil_mode", 0)) and not is_evened
 
 
 def operators_in(graph: ir.Graph) -> frozenset[str]:

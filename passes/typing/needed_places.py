@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 
+import onnx
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_operator
+from passes.folding import Folder
+from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import (
     axes_of,
     made_by,
@@ -18,9 +20,9 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
-from passes.reading.integer_reads import NumberReader
+from passes.reading.integer_reads import FAR, NumberReader
 
-__all__ = ["needs_one"]
+__all__ = ["needs_one", "show_one_place"]
 
 _ROW_BY_ROW = frozenset(
     {"Abs", "Add", "Cast", "Clip", "Div", "Exp", "Identity", "Mul", "Neg", "Relu", "Sigmoid"}
@@ -125,3 +127,31 @@ def _is_size(
             return _is_size(reader, part, place, tensor, axis)
         place -= dims[0]
     return False
+
+
+def show_one_place(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
+    """Let inference take a Slice of one place for a Gather, if nothing runs without a place."""
+    data, start = operand(node, 0), operand(node, 1)
+    rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
+    is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
+    if proto.op_type == "Gather" or rank is None or not is_alone or not _takes_one(node, folder):
+        return False
+    axis = 0 if axes is None else int(axes.item()) % rank
+    if not needs_one(folder, node.outputs[0], axis, rank):
+        return False
+    proto.domain, proto.op_type = "", "Gather"
+    del proto.input[:]
+    del proto.attribute[:]
+    proto.input.extend([name_of(data), name_of(start)])
+    proto.attribute.append(onnx.helper.make_attribute("axis", axis))
+    return True
+
+
+def _takes_one(node: ir.Node, folder: Folder) -> bool:
+    """Whether a Slice of one axis takes one place at most."""
+    steps = optional_operand(node, 4)
+    step = 1 if steps is None else folder.integer(steps)
+    if step is None or step >= FAR:
+        return step is not None
+    start, end = (folder.number(v) for v in node.inputs[1:3])
+    return step == 1 and start is not None and end is not None and (end - start).number == 1

@@ -22,6 +22,8 @@ __all__ = [
     "has_shape_function",
     "stand_in_counted",
     "stand_in_cut",
+    "stand_in_pooled",
+    "stand_in_sorted",
     "stand_in_typed",
 ]
 
@@ -59,6 +61,11 @@ class _NodeCall:
         """Return an integer attribute."""
         found = self.attribute(name)
         return default if found is None else int(found.i)
+
+    def numbers(self, name: str) -> list[int]:
+        """Return a list of integers, none where the node leaves it out."""
+        found = self.attribute(name)
+        return [] if found is None else [int(n) for n in found.ints]
 
     def set(self, elem_type: int, dims: Dims | None, output: int = 0) -> None:
         """Set the type of an output; an unknown element type sets nothing."""
@@ -152,6 +159,35 @@ def _cut(call: _NodeCall) -> None:
     call.set(call.elem_type(), dims)
 
 
+def _sorted(call: _NodeCall) -> None:
+    """TopK of an unknown number: values and places, along all other axes as many as there are."""
+    dims, axis = call.dims(), call.number("axis", -1)
+    if dims is not None:
+        dims = [None if at == axis % max(len(dims), 1) else d for at, d in enumerate(dims)]
+    call.set(call.elem_type(), dims)
+    call.set(_INT64, dims, 1)
+
+
+def _pooled(call: _NodeCall) -> None:
+    """A pool that rounds up: no window begins behind the image, not even in what pads it."""
+    dims, kernel = call.dims(), call.numbers("kernel_shape")
+    if dims is not None:
+        count = len(kernel)
+        ones = [1] * count
+        steps, dilations = call.numbers("strides") or ones, call.numbers("dilations") or ones
+        pads = call.numbers("pads") or [0] * (2 * count)
+        for i, size in enumerate(dims[-count:]):
+            reach = dilations[i] * (kernel[i] - 1) + 1
+            made: int | None = None
+            if size.HasField("dim_value"):
+                before, behind = pads[i], pads[count + i]
+                whole = -(-(size.dim_value + before + behind - reach) // steps[i]) + 1
+                made = min(whole, (size.dim_value + before - 1) // steps[i] + 1)
+            dims[len(dims) - count + i] = made
+    call.set(call.elem_type(), dims)
+    call.set(_INT64, dims, 1)
+
+
 def _first_axes(call: _NodeCall, rank: int) -> int:
     """Return how many axes are cut that are not named: as many as there are bounds."""
     bounds = call.dims(1)
@@ -188,6 +224,8 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _tree_classifier,
     (DOMAIN, "Cut"): _cut,
     (DOMAIN, "Counted"): _counted,
+    (DOMAIN, "Pooled"): _pooled,
+    (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
     **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
@@ -237,6 +275,22 @@ def stand_in_counted(node: onnx.NodeProto, tensor: str, axis: int) -> None:
     del node.attribute[:]
     node.attribute.append(onnx.helper.make_attribute("axis", axis))
     node.domain, node.op_type = DOMAIN, "Counted"
+    stand_in_typed(node)
+
+
+def stand_in_pooled(node: onnx.NodeProto) -> None:
+    """Let inference count the windows of a pool that rounds up as runtimes do."""
+    node.domain, node.op_type = DOMAIN, "Pooled"
+    stand_in_typed(node)
+
+
+def stand_in_sorted(node: onnx.NodeProto) -> None:
+    """Let inference keep the axes of a TopK along which it picks none.
+
+    Args:
+        node: A TopK of a number that is not known.
+    """
+    node.domain, node.op_type = DOMAIN, "Sorted"
     stand_in_typed(node)
 
 

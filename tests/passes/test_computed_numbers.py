@@ -28,6 +28,26 @@ CUTS = {
         f"{SIZE}  h = Div (d, three)  k = Concat <axis = 0> (m, three, h)  y = Reshape (x, k)",
         (None, 3, 16),
     ),
+    "expanded to what is chosen": (
+        "q = Equal (two, m)  k = Where (q, one, two)  "
+        "v = Concat <axis = 0> (k, three)  n = ConstantOfShape (v)  y = Expand (n, v)",
+        (2, 3),
+    ),
+    "repeated by what is chosen": (
+        "q = Equal (two, m)  k = Where (q, one, two)  v = Concat <axis = 0> (one, k)  "
+        "y = Tile (x, v)",
+        ("N", 96),
+    ),
+    "padded by what is chosen": (
+        "q = Equal (two, m)  k = Where (q, one, two)  z = Sub (one, one)  "
+        "p = Concat <axis = 0> (z, z, z, k)  y = Pad (x, p)",
+        ("N", 50),
+    ),
+    "padded along an axis by an unknown number": (
+        "s = Shape (x)  d = Gather (s, zero)  w = Mod (d, two)  z = Sub (one, one)  "
+        "p = Concat <axis = 0> (z, z, w, z)  y = Pad (x, p)",
+        (None, 48),
+    ),
     "half of an unknown number": (
         "s = Shape (x)  d = Gather (s, zero)  h = Div (d, two)  y = Slice (x, zero, h, zero)",
         (None, 48),

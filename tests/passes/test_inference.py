@@ -117,3 +117,41 @@ def test_a_slice_by_unknown_bounds_keeps_the_other_axes(
     found = type_values(model).dims(values(model)["z"])
     assert found is not None
     assert tuple(dim if isinstance(dim, int) else None for dim in found) == dims
+
+
+@pytest.mark.parametrize(("axis", "dims"), [(-1, ("x.0", 4, None)), (0, (None, 4, 6))])
+def test_axes_beside_those_of_a_top_k_are_known(
+    axis: int, dims: tuple[int | str | None, ...]
+) -> None:
+    typings, named = both(
+        f"{HEADER}g (float[N,4,6] x, int64[1] k) => (float[] y, int64[] i) "
+        f"{{ y, i = TopK <axis = {axis}> (x, k) }}"
+    )
+    for name in ("y", "i"):
+        found = list(typings.proven.dims(named[name]) or ())
+        assert not isinstance(found[axis], int)
+        found[axis] = None
+        assert tuple(found) == dims
+    assert typings.proven.dtype(named["i"]) == ir.DataType.INT64
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
+def test_no_window_of_a_pool_begins_behind_an_image(op_type: str) -> None:
+    """In padded places windows begin at 0, 3, 6, 9 and 0, 4, 8: the last of each is padding."""
+    typings, named = both(
+        f"{HEADER}g (float[1,N,8,7] x) => (float[] y) {{ y = {op_type} <kernel_shape = [3, 2], "
+        "strides = [3, 4], pads = [1, 1, 1, 0], ceil_mode = 1> (x) }"
+    )
+    dims = typings.proven.dims(named["y"]) or ()
+    assert (len(dims), *dims[2:]) == (4, 3, 2)
+
+
+def test_windows_of_a_pool_whose_last_reaches_beyond_an_image() -> None:
+    typings, named = both(
+        f"{HEADER}g (float[1,2,8,W] x) => (float[] y, int64[] i) {{ y, i = MaxPool "
+        "<kernel_shape = [3, 2], strides = [2, 3], pads = [1, 1, 1, 0], ceil_mode = 1> (x) }"
+    )
+    for name in ("y", "i"):
+        dims = typings.proven.dims(named[name]) or ()
+        assert dims[:3] == (1, 2, 5)
+        assert not isinstance(dims[3], int)

@@ -91,6 +91,26 @@ CASES: dict[str, tuple[str, bool]] = {
         f"{LENGTH} h = Range (far, n, down) q = Cast<to = 1> (h) g = ReduceSum (q) o = Add (e, g)",
         False,
     ),
+    "constants at constant places": (
+        f"c = ScatterND (w, places, rows) {LENGTH} r = Range (zero, n, one) f = Gather (c, r) "
+        "o = Add (e, f)",
+        True,
+    ),
+    "constants at places that are not there": (
+        f"p = Add (places, far) c = ScatterND (w, p, rows) {LENGTH} r = Range (zero, n, one) "
+        "f = Gather (c, r) o = Add (e, f)",
+        False,
+    ),
+    "constants expanded to a shape that is chosen": (
+        "q = Equal (wide, down) k = Where (q, one, wide) c = Expand (row, k) "
+        f"{LENGTH} r = Range (zero, n, one) f = Gather (c, r) o = Add (e, f)",
+        True,
+    ),
+    "so many zeros as are missing": (
+        "q = Sub (axis, axis) h = ConstantOfShape (q) g = ReduceSum (h) "
+        f"{LENGTH} r = Range (zero, n, one) f = Gather (w, r) p = Add (e, f) o = Add (p, g)",
+        True,
+    ),
     "a shape that may not fit": (
         f"{LENGTH} s = Unsqueeze (n, axis) t = Concat<axis = 0> (s, s) f = Reshape (v, t) "
         "g = ReduceSum (f) o = Add (e, g)",
@@ -106,7 +126,8 @@ def model(body: str) -> onnx.ModelProto:
          int64 zero = {{0}}, int64 one = {{1}}, int32 short = {{0}}, int32 step = {{1}}, int64[1] axis = {{0}},
          float[0,2] empty = {{}}, float nought = {{0}}, float whole = {{1}}, int64[1] back = {{-2}}, float half = {{0.5}},
          int16 tiny = {{0}}, int16 small = {{1}}, int64 far = {{1099511627776}},
-         int64 down = {{-1}}> {{
+         int64 down = {{-1}}, int64[2,1] places = {{2, -1}}, float[2,2] rows = {{9, 8, 7, 6}},
+         int64[2] wide = {{4, 2}}, float[1,2] row = {{3, 5}}> {{
             s = SplitToSequence<axis = 0, keepdims = 0> (x)
             m = SequenceMap (s) <body = b (float[T2,2] e) => (float[T2,2] o) {{ {body} }}>
             y = ConcatFromSequence<axis = 0, new_axis = 1> (m)

@@ -22,6 +22,7 @@ from passes.batching.flat import (
     windows,
 )
 from passes.batching.flat.grid_sample import grid_sample
+from passes.batching.flat.identity import eye_like
 from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
 from passes.batching.flat.reversing import reverse_sequence
@@ -42,6 +43,7 @@ register_flat("Transpose", arranging.transpose)
 register_flat("Unsqueeze", arranging.unsqueeze)
 register_flat("Squeeze", arranging.squeeze)
 register_flat("Concat", concat)
+register_flat("EyeLike", eye_like)
 register_flat("Expand", repeating.expand)
 register_flat("Tile", repeating.tile, since=6)
 register_flat("DepthToSpace SpaceToDepth", repeating.blocks)
@@ -55,8 +57,9 @@ register_flat(
 
 # Along an axis of each row.
 register_flat("Softmax LogSoftmax", lines.softmax, rounding=True, since=13)
-register_flat("Hardmax", beside.along(-1), since=13)
-register_flat("LpNormalization TopK", beside.along(-1))
+register_flat("Hardmax", lines.softmax, since=13)
+register_flat("LpNormalization", beside.along(-1))
+register_flat("TopK", lines.top_k)
 register_flat("ArgMax ArgMin", lines.position_of_best)
 register_flat("LayerNormalization RMSNormalization", beside.trailing)
 register_flat("Split", beside.along(0), since=13)
@@ -66,6 +69,7 @@ register_flat("GatherND", entries.gather_nd, since=12)
 register_flat("ScatterND", entries.scatter_nd, since=12)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
+register_flat("DynamicQuantizeLinear", lookups.dynamic_quantization)
 
 register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
 register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)

@@ -19,12 +19,13 @@ from passes.batching.flat.moves import has_fill, rows_again, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.best_rows import best_rows
+from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
 from passes.batching.packed.segments import softmax_over_rows
+from passes.batching.packed.top_k import sorted_rows, top_of_rows
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
-__all__ = ["Lines", "lines_along", "position_of_best", "softmax"]
+__all__ = ["Lines", "lines_along", "position_of_best", "softmax", "top_k"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +80,17 @@ class Lines:
             value = ctx.squeeze(value, sorted(at - kept + 1 for at in self.over))
             left = [at for at in range(len(order)) if at not in self.over]
             order = tuple(left.index(at) for at in order if at not in self.over)
+        return self.of_places(ctx, value, order)
+
+    def of_places(self, ctx: Context, value: ir.Value, order: tuple[int, ...]) -> Output:
+        """Return values ``[G, *rest]``, a row for each line, as samples.
+
+        Args:
+            ctx: The context.
+            value: The values.
+            order: Where in memory the axes of a sample are: those before the lines, then ``rest``.
+        """
+        flat, kept = self.flat, self.kept
         sides = [flat.grid.side(at) for at in range(kept)]
         numbers = [side for side in sides if isinstance(side, int)]
         if len(numbers) < kept:
@@ -174,13 +186,30 @@ def _crosses(x: Batched, axis: int) -> bool:
 
 
 def softmax(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Softmax and LogSoftmax along any axis."""
+    """Softmax, LogSoftmax and Hardmax along any axis."""
     x, axis = ctx.operand(operands, 0, "input"), int(ctx.attribute(node, "axis", -1))
     if not _crosses(x, axis):
         return [out for out in along(-1)(ctx, node, operands) if out is not None]
     found = _lines(ctx, x, axis)
-    made = softmax_over_rows(ctx, node, [found.packed])
+    over_rows = hardmax_over_rows if node.op_type == "Hardmax" else softmax_over_rows
+    made = over_rows(ctx, node, [found.packed])
     return [ctx.flat(out.value, found.flat) for out in made if out is not None]
+
+
+def top_k(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """TopK along any axis: as many of each line, or all of them, sorted."""
+    x, count = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "K")
+    axis = int(ctx.attribute(node, "axis", -1))
+    if x.flat is None or x.flat.ragged_axis is not None or not _crosses(x, axis):
+        return [out for out in along(-1)(ctx, node, operands) if out is not None]
+    size = x.flat.dimension(axis % x.rank)
+    found = _lines(ctx, x, axis)
+    if count.is_shared:
+        made = top_of_rows(ctx, node, found.packed, count)
+        return [found.of_places(ctx, value, found.flat.order) for value in made]
+    if size is None or ctx.numbers.number(node.inputs[1]) != size:
+        raise Decline(Code.BATCHED_OPERAND, "its K differs from sample to sample")
+    return [ctx.flat(value, found.flat) for value in sorted_rows(ctx, node, found.packed)]
 
 
 def position_of_best(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -11,12 +11,14 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat import beside
 from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_reads import read_along
-from passes.batching.flat.moves import read_off, read_simply, rows_again
-from passes.batching.layouts import Batched
+from passes.batching.flat.moves import read_off, read_simply, restacked, rows_again
+from passes.batching.flat.reducing import reduced
+from passes.batching.layouts import Batched, present
 from passes.batching.places import places_in_all
+from passes.batching.quantization import scale_and_point
 from passes.decisions import Code, Decline
 
-__all__ = ["gather", "one_hot", "quantization"]
+__all__ = ["dynamic_quantization", "gather", "one_hot", "quantization"]
 
 
 def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -112,7 +114,7 @@ def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 
 
 def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """QuantizeLinear and DequantizeLinear by one scale, or by one for each channel."""
+    """QuantizeLinear and DequantizeLinear by one scale, or one of each sample or channel."""
     scale = ctx.operand(operands, 1, "scale")
     if ctx.attribute(node, "block_size", 0):
         raise Decline(Code.NO_RULE, "its scale has the axes of the samples")
@@ -121,8 +123,43 @@ def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     simple = read_simply(ctx, node, operands)
     if simple is not None:
         return simple
+    if any(x is not None and x.is_stacked for x in operands[1:]):
+        return _by_own_scale(ctx, node, operands)
     x, _ = flat_alone(ctx, operands, "x")
     x = read_off(ctx, x)
     assert x.flat is not None
     new = ctx.same(node, [x.value, *(None if o is None else o.value for o in operands[1:])])
     return [ctx.flat(out.value, x.flat) for out in new]
+
+
+def _by_own_scale(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Quantize each row by the scale and zero point of its sample."""
+    if ctx.opset < 13:
+        raise Decline(Code.OPSET, "a scale of its own for every sample needs opset 13")
+    x, given = ctx.operand(operands, 0, "x"), present(operands[1:])
+    if x.flat is None or not all(one.has_an_axis for one in given):
+        raise Decline(Code.BATCHED_OPERAND, "its scale differs along several axes")
+    each = [ctx.squeeze(ctx.expanded(one), [1] if one.rank else []) for one in given]
+    return [_quantized(ctx, node.op_type, x, each)]
+
+
+def _quantized(ctx: Context, op_type: str, x: Batched, each: Sequence[ir.Value]) -> Output:
+    """Quantize rows, or take them back, by numbers ``[B]`` of their samples."""
+    x = rows_again(ctx, x)
+    assert x.flat is not None
+    samples = x.flat.grid.rows.samples
+    rows = [ctx.op("Gather", [one, samples], {"axis": 0}) for one in each]
+    return ctx.flat(ctx.op(op_type, [x.value, *rows], {"axis": 0}), x.flat)
+
+
+def dynamic_quantization(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """DynamicQuantizeLinear: each sample has a scale and a zero point of its own."""
+    x, _ = flat_alone(ctx, operands, "x")
+    if not x.differs or ctx.opset < 13:
+        return restacked(ctx, node, operands)
+    extremes = [reduced(ctx, f"Reduce{kind}", x, [], keeps=False) for kind in ("Min", "Max")]
+    scale, point = scale_and_point(ctx, *(one.value for one in extremes))
+    quantized = _quantized(ctx, "QuantizeLinear", x, [scale, point])
+    return [quantized, ctx.stacked(scale), ctx.stacked(point)]

@@ -9,28 +9,19 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
-from passes.batching.flat.moves import restacked
+from passes.batching.flat.moves import entry, restacked
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.regridding import regridded
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of, spread_to
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import sides_of_shape
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
 
 __all__ = ["blocks", "expand", "tile"]
-
-
-def _data_and_numbers(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> tuple[Batched | None, list[int]]:
-    """Return the samples, None where all have one shape, and the constants beside them."""
-    x, known = ctx.operand(operands, 0, "input"), ctx.constant(ctx.operand(operands, 1))
-    if x.flat is None or known is None:
-        raise Decline(Code.BATCHED_OPERAND, "its new shape is no constant")
-    return (None if x.flat.has_one_shape else x), [int(n) for n in known.reshape(-1)]
 
 
 def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -44,14 +35,17 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 
 
 def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Repeat each sample along any axes."""
-    x, times = _data_and_numbers(ctx, node, operands)
-    if x is None:
+    """Repeat each sample along any axes, as often as all or as a number of its own says."""
+    x = ctx.operand(operands, 0, "input")
+    if x.flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "its new shape differs along several axes")
+    times = _times(ctx, node, ctx.operand(operands, 1, "repeats"), x.rank)
+    if x.flat.has_one_shape and all(isinstance(n, int) for n in times):
         return restacked(ctx, node, operands)
     (laid,) = in_their_order(ctx, [x])
     assert laid is not None
     own = sides_of(laid)
-    sides = [s * n if isinstance(s, int) else s.times(n) for s, n in zip(own, times, strict=True)]
+    sides = [_longer(ctx, side, n) for side, n in zip(own, times, strict=True)]
     ragged = [axis for axis, side in enumerate(sides) if isinstance(side, Lengths)]
     count = max([*ragged, *(axis for axis, n in enumerate(times) if n != 1)]) + 1
     source, rows = on_first(ctx, laid, own, count)
@@ -61,8 +55,38 @@ def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     return [ctx.flat(ctx.op("Gather", [rows, at], {"axis": 0}), flat)]
 
 
+def _times(ctx: Context, node: ir.Node, repeats: Batched, rank: int) -> list[int | ir.Value]:
+    """Return how often samples are repeated along each axis, int64 ``[B]`` where that differs."""
+    known = ctx.constant(repeats)
+    if known is not None:
+        return [int(n) for n in known.reshape(-1)]
+    numbers = ctx.numbers.of(node.inputs[1])
+    if not repeats.is_stacked or numbers is None or len(numbers) != rank:
+        raise Decline(Code.BATCHED_OPERAND, "its new shape is no constant")
+    found = [one.number for one in numbers]
+    return [_own_times(ctx, repeats, at) if n is None else n for at, n in enumerate(found)]
+
+
+def _own_times(ctx: Context, repeats: Batched, axis: int) -> ir.Value:
+    """Return a number of each sample; one below 0 is an error."""
+    times = entry(ctx, repeats, axis)
+    return failing_where(ctx, times, [ctx.op("Less", [times, ctx.builder.scalar(0)])])
+
+
+def _longer(ctx: Context, side: Side, times: int | ir.Value) -> Side:
+    """Return a dimension that is repeated."""
+    if isinstance(times, int):
+        return side * times if isinstance(side, int) else side.times(times)
+    size = ctx.ints(side) if isinstance(side, int) else side.value
+    return Lengths(ctx.builder, ctx.op("Mul", [size, times]))
+
+
 def _repeated(
-    ctx: Context, grid: Grid, source: Grid, own: Sequence[Side], times: Sequence[int]
+    ctx: Context,
+    grid: Grid,
+    source: Grid,
+    own: Sequence[Side],
+    times: Sequence[int | ir.Value],
 ) -> ir.Value:
     """Return the row of the samples that each place of the repeated ones is."""
     samples, read = grid.rows.samples, []

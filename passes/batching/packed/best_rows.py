@@ -1,4 +1,4 @@
-"""ArgMax and ArgMin of packed samples."""
+"""ArgMax, ArgMin and Hardmax of packed samples."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from passes.batching.packed.segments import (
     FLOATS,
     SUMMED,
     known_dtype,
+    lengths_moved_back,
     segment,
     spread,
     with_lengths_in_front,
 )
 
-__all__ = ["best_rows"]
+__all__ = ["best_rows", "hardmax_over_rows"]
 
 _NO_PLACE = 1 << 30
 """A place that no row has. OpenVINO computes integers in 32 bits, and some of them as floats."""
@@ -50,3 +51,18 @@ def best_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     kind, dtype = ("max" if last else "min"), ir.DataType.INT64
     found = segment(ctx, places, lengths, kind, dtype, data.rank, none)
     return [ctx.stacked(ctx.unsqueeze(found, [axis + 1]) if kept else found)]
+
+
+def hardmax_over_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """Hardmax along the axis of different lengths: one in the first best row, else zero."""
+    given, lengths = packed_data(ctx, operands)
+    data = with_lengths_in_front(ctx, given)
+    assert data.dtype is not None
+    first = ir.node("ArgMax", [], {"axis": 0, "keepdims": 0})
+    (best,) = best_rows(ctx, first, [data])
+    column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
+    is_best = ctx.op("Equal", [column, spread(ctx, best.value, lengths)])
+    value = ctx.op("Cast", [is_best], {"to": int(data.dtype)})
+    return [ctx.packed(lengths_moved_back(ctx, value, given), lengths, given.axis)]

@@ -77,7 +77,7 @@ def _are_first_places(ctx: Context, data: ir.Value | None, axis: int, positions:
 
 
 def _axis_first(ctx: Context, data: Batched, axis: int) -> Batched:
-    """Return packed or stacked samples with another axis as their first."""
+    """Return samples with another axis as their first."""
     if not axis:
         return data
     order = [axis, *(a for a in range(data.rank) if a != axis)]
@@ -185,15 +185,42 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
 
     Along an axis of the rows, all are packed alike. Along that of different lengths, what is read
     may differ from what it is read by, and what is read or written to may be stacked or shared.
+    Where samples differ along another axis than the first, it is moved there, and back.
     """
     given = [ctx.operand(operands, i) for i in range(len(operands))]
-    data, positions = given[:2]
-    if not all(x.is_packed for x in given[1:]):
+    positions = given[1]
+    ragged = positions.axis
+    if not all(x.is_packed and x.axis == ragged for x in given[1:]):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
-    along_rows = sample_axis(int(ctx.attribute(node, "axis", 0)), positions.rank) > 0
-    if along_rows and data.is_packed:
-        return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
-    if along_rows:
+    if given[0].is_packed and given[0].axis != ragged:
+        raise Decline(Code.RAGGED, "its data differ in length along another axis")
+    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), positions.rank)
+    turned = [_axis_first(ctx, x, ragged) for x in given]
+    axis = 0 if axis == ragged else axis + (axis < ragged)
+    made = _elements_of_rows(ctx, node, turned, axis)
+    return [_axis_back(ctx, out, ragged, positions.rank) for out in made]
+
+
+def _axis_back(ctx: Context, out: Output, axis: int, rank: int) -> Output:
+    """Return what has an axis of its samples in front with that axis in its place."""
+    if not axis:
+        return out
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    if out.lengths is not None:
+        return ctx.packed(ctx.op("Transpose", [out.value], {"perm": order}), out.lengths, axis)
+    perm = [0, *(a + 1 for a in order)]
+    return ctx.stacked(ctx.op("Transpose", [out.value], {"perm": perm}))
+
+
+def _elements_of_rows(
+    ctx: Context, node: ir.Node, given: Sequence[Batched], axis: int
+) -> Sequence[Output]:
+    """Return `element_rows` along an axis of samples that differ in length along their first."""
+    data = given[0]
+    if axis and data.is_packed:
+        inputs = [x.value for x in given]
+        return same_rows(ctx, node, inputs, lengths_of(given), {"axis": axis})
+    if axis:
         raise crosses(node.op_type)
     given = [data, *_as_long(ctx, given[1:])]
     positions = given[1]
@@ -202,7 +229,8 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     table, where = _looked_up(ctx, data, positions, positions.value)
     lengths = positions.lengths if len(given) == 2 else data.lengths
     assert lengths is not None
-    return same_rows(ctx, node, [table, where, *(x.value for x in given[2:])], lengths)
+    inputs = [table, where, *(x.value for x in given[2:])]
+    return same_rows(ctx, node, inputs, lengths, {"axis": 0})
 
 
 def _as_long(ctx: Context, given: Sequence[Batched]) -> list[Batched]:
@@ -219,8 +247,8 @@ def _elements_of_one_size(
     table, where = _looked_up(ctx, every, positions, positions.value)
     inputs = [table, where, *(x.value for x in given[2:])]
     if len(given) == 2:
-        return same_rows(ctx, node, inputs, lengths)
-    (new,) = ctx.same(node, inputs)
+        return same_rows(ctx, node, inputs, lengths, {"axis": 0})
+    (new,) = ctx.same(node, inputs, {"axis": 0})
     return [ctx.stacked(ctx.unmerged(new.value, every.value, data.dims))]
 
 

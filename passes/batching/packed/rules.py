@@ -20,7 +20,7 @@ from passes.batching.packed import (
     shapes,
 )
 from passes.batching.packed.attention import attention_rows
-from passes.batching.packed.best_rows import best_rows
+from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
@@ -78,7 +78,7 @@ register_packed(
     any_axis=True,
     two_axes=True,
 )
-register_packed("Hardmax", along_other_axis(-1), since=13, any_axis=True)
+register_packed("Hardmax", along_other_axis(-1, first=hardmax_over_rows), since=13, any_axis=True)
 register_packed("LpNormalization", along_other_axis(-1), any_axis=True)
 register_packed("TopK", top_k_rows, since=10, any_axis=True, two_axes=True)
 register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)
@@ -149,7 +149,7 @@ register_packed("If", branches.branch, since=16, any_axis=True)
 register_packed("Loop", control.loop, since=16, any_axis=True)
 register_packed("Scan", scan.scan_rows, since=16)
 register_packed("GatherND", picks.gather_nd_rows, since=12, any_axis=True)
-register_packed("GatherElements ScatterElements", picks.element_rows, since=11)
+register_packed("GatherElements ScatterElements", picks.element_rows, since=11, any_axis=True)
 register_packed("ScatterND", picks.scatter_nd_rows, since=12)
 register_packed("Compress", picks.compress_rows, since=11, any_axis=True)
 register_packed("Unique", distinct.unique_rows, since=16, any_axis=True)

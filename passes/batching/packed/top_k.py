@@ -18,10 +18,11 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padding import Spans, laid_out, unpadded, width_of
 from passes.batching.packed.products import top_k_beside
 from passes.batching.packed.row_by_row import crosses, rows, sample_axis
+from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_front
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear, is_nonnegative
 
-__all__ = ["top_k_rows"]
+__all__ = ["sorted_rows", "top_k_rows", "top_of_rows"]
 
 _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
 """Element types for which onnxruntime has the operator in all opsets."""
@@ -41,12 +42,53 @@ def top_k_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         if not count.is_shared:
             raise Decline(Code.BATCHED_OPERAND, "its K differs from sample to sample")
         return rows(ctx, node, operands)
-    if data.axis or data.dtype not in _TYPES:
-        raise crosses("TopK")
+    _check_type(data)
+    first = with_lengths_in_front(ctx, data)
     number = ctx.numbers.number(node.inputs[1])
-    if count.is_shared:
-        return _of_one_number(ctx, node, data, count, number)
-    return _of_own_numbers(ctx, node, data, count, number)
+    of_numbers = _of_one_number if count.is_shared else _of_own_numbers
+    made = of_numbers(ctx, node, first, count, number)
+    return [_with_axis_back(ctx, out, data) for out in made]
+
+
+def _with_axis_back(ctx: Context, out: Output, data: Batched) -> Output:
+    """Return what has the axis that is sorted in front of its samples where the data have it."""
+    if not data.axis:
+        return out
+    if out.lengths is not None:
+        return ctx.packed(lengths_moved_back(ctx, out.value, data), out.lengths, data.axis)
+    axes = range(data.rank + 1)
+    order = [0, *axes[2 : data.axis + 2], 1, *axes[data.axis + 2 :]]
+    return ctx.stacked(ctx.op("Transpose", [out.value], {"perm": order}))
+
+
+def top_of_rows(ctx: Context, node: ir.Node, data: Batched, count: Batched) -> Sequence[ir.Value]:
+    """Return values and places of as many rows of each sample: ``[B, K, *rest]``.
+
+    Raises:
+        Decline: onnxruntime does not sort numbers of this type.
+    """
+    _check_type(data)
+    number = ctx.numbers.number(node.inputs[1])
+    return [out.value for out in _of_one_number(ctx, node, data, count, number)]
+
+
+def sorted_rows(ctx: Context, node: ir.Node, data: Batched) -> Sequence[ir.Value]:
+    """Return values and places of all rows of each sample, packed alike.
+
+    Raises:
+        Decline: onnxruntime does not sort numbers of this type.
+    """
+    _check_type(data)
+    lengths = data.lengths
+    assert lengths is not None
+    width = width_of(ctx, lengths)
+    found = _sorted(ctx, node, data, lengths.starts, width, width)
+    return [unpadded(ctx, value, lengths, width) for value in found]
+
+
+def _check_type(data: Batched) -> None:
+    if data.dtype not in _TYPES:
+        raise crosses("TopK")
 
 
 def _is_largest(ctx: Context, node: ir.Node) -> bool:
@@ -102,9 +144,10 @@ def _of_own_numbers(
         made = lengths
     else:
         made = Lengths(ctx.builder, _checked(ctx, lengths, count, number), size=number)
-    width = width_of(ctx, lengths)
-    most = width if made is lengths else width_of(ctx, made)
-    found = _sorted(ctx, node, data, lengths.starts, width, most)
+    if made is lengths:
+        return [ctx.packed(value, made) for value in sorted_rows(ctx, node, data)]
+    most = width_of(ctx, made)
+    found = _sorted(ctx, node, data, lengths.starts, width_of(ctx, lengths), most)
     return [ctx.packed(unpadded(ctx, v, made, most), made) for v in found]
 
 

@@ -245,6 +245,25 @@ BESIDE = [
          tolerance=1e-6),
     many("over the last axis", ["Softmax", "LpNormalization"], "{y} = {op} (x)", high=3.0,
          result="float[h,w,3]", tolerance=1e-6),
+    FlatCase("the first best of lines", "r = Round (x) y = Hardmax <axis = 1> (r)", low=-2.0, high=2.0),
+    FlatCase("the best of columns", "y = Hardmax <axis = 0> (x)"),
+    FlatCase("lines sorted", "n = Shape <start = 1, end = 2> (x) y, z = TopK <axis = 1> (x, n)"),
+    FlatCase(
+        "columns sorted upwards",
+        "n = Shape <end = 1> (x) z, y = TopK <axis = 0, largest = 0> (x, n)",
+        result="int64[h,w,3]",
+    ),
+    FlatCase("the best of each line", numbers("n", 2) + "y, z = TopK <axis = 1> (x, n)"),
+    FlatCase(
+        "the least of each column in front",
+        numbers("n", 2) + "t = Transpose <perm = [2, 0, 1]> (x) "
+        "y, z = TopK <axis = 1, largest = 0> (t, n)",
+    ),
+    FlatCase(
+        "the best of crossed lines",
+        numbers("n", 1) + "t = Transpose <perm = [1, 0, 2]> (x) z, y = TopK <axis = 1> (t, n)",
+        result="int64[w,1,3]",
+    ),
     FlatCase("the best channels", numbers("n", 2) + "y, z = TopK <axis = 0> (x, n)",
              "float[3,H,W]", "float[2,h,w]"),
     FlatCase("split channels", numbers("n", 1, 2) + "a, b = Split <axis = 2> (x, n) "

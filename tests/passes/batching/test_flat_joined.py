@@ -54,6 +54,20 @@ JOINED = [
 ]  # fmt: skip
 REPEATED = [
     FlatCase("tiled", numbers("t", 2, 3, 1) + "y = Tile (x, t)", "uint8[H,W,3]", "uint8[h,w,3]"),
+    FlatCase("ones on the diagonal", "y = EyeLike (x)", "float[H,W]", "float[h,w]"),
+    FlatCase(
+        "whole ones beside the diagonal",
+        "t = Transpose (x) y = EyeLike <k = -2, dtype = 7> (t)",
+        "float[H,W]",
+        "int64[w,h]",
+    ),
+    FlatCase("ones of few columns", "y = EyeLike <k = 1> (x)", "float[H,3]", "float[h,3]"),
+    FlatCase(
+        "tiled by its own height",
+        numbers("one", 1) + numbers("three", 3) + "h = Shape <end = 1> (x) n = Mod (h, three) "
+        "t = Concat <axis = 0> (n, one, n) y = Tile (x, t)",
+        result="float[a,w,b]",
+    ),
     FlatCase("tiled channels", numbers("t", 1, 1, 3) + "y = Tile (x, t)", result="float[h,w,9]"),
     FlatCase("tiled channels in front", numbers("t", 3, 1, 1) + "y = Tile (x, t)",
              "float[1,H,W]", "float[3,h,w]"),
@@ -80,6 +94,12 @@ LOOKED_UP = [
     FlatCase("how often each class is", ONE_HOT + numbers("k", 0, 1) + "o = OneHot (i, d, v) "
              "y = ReduceSum <keepdims = 0> (o, k)", "uint8[H,W]", "float[5]", high=4.0,
              stacked=True),
+    FlatCase("quantized by its greatest", numbers("one", 1) + "f = Cast <to = 1> (one) "
+             "m = ReduceMax <keepdims = 0> (x) e = Abs (m) g = Add (e, f) k = Squeeze (g) "
+             "i = Shape <end = 1> (x) c = Cast <to = 2> (i) z = Squeeze (c) "
+             "y = QuantizeLinear (x, k, z)", result="uint8[h,w,3]"),
+    FlatCase("quantized by itself", "y, s, z = DynamicQuantizeLinear (x)", result="uint8[h,w,3]"),
+    FlatCase("the scale of itself", "q, y, z = DynamicQuantizeLinear (x)", result="float[]"),
     FlatCase("quantized", SCALE + "y = QuantizeLinear (x, c, z)", result="uint8[h,w,3]"),
     FlatCase("taken back", SCALE + "y = DequantizeLinear (x, c, z)", "uint8[H,W,3]"),
     FlatCase("channels quantized", SCALES + "y = QuantizeLinear <axis = 2> (x, c, z)",

@@ -50,11 +50,20 @@ def test_a_near_miss_computes_what_it_did(name: str) -> None:
             after = rewriter.optimize(near, strategy="fuse", target="portable", tensor_io=True)
         except rewriter.TargetError:
             continue
-        made = open_session(after).run(images)
+        try:
+            made = open_session(after).run(images)
+        except BackendError as error:
+            # onnxruntime makes a Reshape to computed sizes one to what is left, if that fits or not.
+            assert not _agrees(near, images, wanted), f"{edit}: {error}\n{shown(near)}"
+            continue
         given = outputs_as_lists(TensorIo.read(models.take(after).model), made)
         difference = compare(wanted, given)
         judged = difference.equal or not _agrees(near, images, wanted)
-        assert judged, f"{edit}: {difference.message}\n{onnx.printer.to_text(near)}"
+        assert judged, f"{edit}: {difference.message}\n{shown(near)}"
+
+
+def shown(model: onnx.ModelProto) -> str:
+    return str(onnx.printer.to_text(model))
 
 
 def _undeclared(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -68,10 +68,10 @@ def test_an_infinity_stays_in_its_sample() -> None:
 
 
 def test_what_has_neither_rule_says_why_its_own_declines() -> None:
-    case = FlatCase("", "y = Hardmax <axis = 0> (x)", "float[N]", "float[n]")
+    case = FlatCase("", "y = LpNormalization <axis = 0> (x)", "float[N]", "float[n]")
     report = rewriter.explain(case.model, target="portable", tensor_io=True)
     reasons = {(r.op_type, r.code) for one in report.decisions for r in one.reasons}
-    assert reasons == {("Hardmax", Code.RAGGED)}
+    assert reasons == {("LpNormalization", Code.RAGGED)}
 
 
 def test_a_target_that_has_both_keeps_its_guards() -> None:

@@ -28,6 +28,9 @@ def ints(*numbers: int) -> Operand:
 ROW = constant(np.ones((1, 3), np.float32))
 LONG = ragged(4, lengths=(4, 2, 3))
 ONE_OF_TWO = mapped(np.array(1), np.array(-2), np.array(0))
+PLACES = ragged(4, dtype=np.int64, low=-0.9, high=0.9, seed=3)
+ROWS = ragged(4, dtype=np.int64, low=-4, high=3.9, seed=4)
+TABLE = mapped((4, 5))
 SOME_OF_TWO = ragged(dtype=np.int64, low=0, high=1.9, seed=2)
 
 CASES = [
@@ -50,6 +53,23 @@ CASES = [
         c=ragged(3, seed=3),
     ),
     turned("softmax", "y = Softmax<axis = 0>(t)"),
+    turned("the best of each row", "y = Hardmax<axis = 1>(t)"),
+    turned("the best of each column", "y = Hardmax<axis = 0>(t)"),
+    RaggedCase("the best of rows as they are", "y = Hardmax<axis = 0>(x)", {"x": X}),
+    turned("elements along it", "p = Transpose(i) y = GatherElements<axis = 1>(t, p)", i=PLACES),
+    turned("elements beside it", "p = Transpose(i) y = GatherElements<axis = 0>(t, p)", i=ROWS),
+    turned(
+        "elements of a table",
+        "p = Transpose(i) y = GatherElements<axis = 1>(m, p)",
+        i=ROWS,
+        m=TABLE,
+    ),
+    turned(
+        "counts",
+        'p = Transpose(i) y = ScatterElements<axis = -1, reduction = "add">(m, p, t)',
+        i=ROWS,
+        m=TABLE,
+    ),
     turned("unsqueeze", "y = Unsqueeze(t, a)", a=ints(0, 2)),
     turned("squeeze", "u = Unsqueeze(t, a) y = Squeeze(u, a)", a=ints(0, -1)),
     turned("shape", "y = Shape(t)"),

@@ -28,6 +28,10 @@ WEIGHTS = constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
 SQUARE = shared(np.arange(9, dtype=np.float32).reshape(3, 3))
 SCORES, KEYS = "u = Transpose(k) s = MatMul(x, u) ", ragged(4, seed=1, lengths=(1, 2, 3))
 PRODUCTS = {
+    "a flag that is neither 0 nor 1": (
+        of("y = Gemm<transB = 2>(x, w)", x=X, w=shared(np.ones((3, 4), np.float32))),
+        "Gemm no-rule",
+    ),
     "lists of rows, a matrix of each": (
         of("y = MatMul(x, w)", x=ragged(2, 4), w=OWN),
         "MatMul batched-operand",
@@ -100,7 +104,7 @@ PRODUCTS = {
     ),
     "turned rows of each by a matrix of each": (
         of("t = Transpose(x) y = Gemm<transA = 1>(t, w)", x=X, w=OWN),
-        "Gemm ragged",
+        "Gemm batched-operand",
     ),
     "turned rows by what is as long": (
         of("y = Gemm<transA = 1>(x, w)", x=THREE, w=shared(np.ones((3, 2), np.float32))),

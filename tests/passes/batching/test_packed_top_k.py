@@ -48,6 +48,24 @@ CASES = [
         k=constant(np.array([2])),
     ),
     case(
+        "along the second axis",
+        "t = Transpose(x) s = Shape<start = 1>(t) y, i = TopK<axis = 1>(t, s)",
+        ragged(4),
+    ),
+    case(
+        "in the middle",
+        "t = Transpose(x) u = Unsqueeze(t, a) v = Concat<axis = 2>(u, u) "
+        "s = Shape<start = 1, end = 2>(t) y, i = TopK<axis = 1, largest = 0>(v, s)",
+        ragged(4),
+        a=constant(np.array([2])),
+    ),
+    case(
+        "as many along the second axis",
+        "t = Transpose(x) y, i = TopK(t, k)",
+        ragged(3, lengths=(4, 2, 3)),
+        k=constant(np.array([2])),
+    ),
+    case(
         "the nearest of each row",
         "t = Transpose(x) d = MatMul(x, t) y, i = TopK(d, k)",
         ragged(3, lengths=(4, 2, 3)),

@@ -250,11 +250,22 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
                 "after": OperatorCounts({"Loop": 2}),
                 "decisions": [made(Verdict.FUSED), made(Verdict.KEPT), made(Verdict.FUSED)],
             },
-            "rewritten: 2 batched, 1 kept as given; not",
+            "rewritten: 2 of 3 maps batched, 1 kept as given; not",
         ),
         (
             {"after": OperatorCounts({"Loop": 1}), "decisions": [made(Verdict.KEPT)]},
-            "rewritten: 1 loop, no sequence; not",
+            "rewritten: still 1 loop, no sequence; not",
+        ),
+        (
+            {"after": OperatorCounts({"Loop": 2}), "decisions": [made(Verdict.EXPANDED)] * 2},
+            "rewritten: 2 maps a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 1}),
+                "decisions": [Decision("m", "Loop", Verdict.EXPANDED)],
+            },
+            "rewritten: still a loop, of another form; not",
         ),
         ({"before": OperatorCounts({"SequenceAt": 2})}, "holds 2 sequence operators; rewritten"),
         ({"verification": PROOF}, "; verified on 7 of 8 inputs"),

@@ -76,9 +76,11 @@ def _forms(maps: Sequence[Record]) -> str:
 
 
 def _form(entry: Record) -> str:
-    """Say what became of one map; behind a guard, from how many samples on it is batched."""
-    if entry["verdict"] == "guarded" and entry["few"]:
+    """Say what became of one map, and from how many samples on it is batched."""
+    if entry["few"] and entry["verdict"] == "guarded":
         return f"batched from {entry['few'] + 1} samples of fitting shapes on, else a loop"
+    if entry["few"] and entry["verdict"] == "fissioned":
+        return f"batched in part from {entry['few'] + 1} samples on, else a loop"
     if entry["verdict"] == "expanded" and entry["op_type"] != "SequenceMap":
         return "still a loop, of another form"
     return _FORMS[entry["verdict"]]

@@ -16,7 +16,7 @@ __all__ = ["LineChart", "require_matplotlib"]
 
 _WIDTH, _HEIGHT = 640, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 32, 40, 48
-_COLOURS = ("#c2410c", "#0f766e", "#4338ca", "#a16207")
+_COLOURS = ("#dd4b0b", "#0d8a80", "#6366f1", "#b47a06")
 _STYLE = (
     "svg.chart{font:13px sans-serif;fill:#222;background:#fff}.chart .grid{stroke:#ccc}"
     ".chart .mark{stroke:#666;stroke-dasharray:4 3}.chart text.mark{stroke:none}"

@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import json
 import re
+import shutil
 import sys
 import time
 import warnings
@@ -188,11 +189,17 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
+_WIDEST = 99
+"""Columns of help where the terminal has so many."""
+
+
 class _OneLineHelp(argparse.HelpFormatter):
-    """Help with a line for an option where it fits."""
+    """Help with a line for an option where it fits; no wider than the terminal."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=99)
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST
+        width = min(_WIDEST, columns)
+        super().__init__(prog, max_help_position=min(30, width // 3), width=width)
 
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")

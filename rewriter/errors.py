@@ -48,5 +48,5 @@ class BackendError(RewriteError):
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean ...?`` for the nearest known word, empty where none is near."""
     by_folded = {one.casefold(): one for one in known}
-    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.7)
     return f"; did you mean {by_folded[close[0]]!r}?" if close else ""

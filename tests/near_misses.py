@@ -159,6 +159,7 @@ def _others(attribute: onnx.AttributeProto) -> list[object]:
     array = numpy_helper.to_array(attribute.t)
     if array.dtype == bool:
         return [numpy_helper.from_array(~array)]
+    # -1 of unsigned numbers is their largest: what is added to runs over.
     moved = [array + np.array(step).astype(array.dtype) for step in _STEPS]
     twice = [np.repeat(array, 2)] if array.shape == (1,) else []
     return [numpy_helper.from_array(one) for one in (*moved, *twice)]

@@ -80,6 +80,20 @@ class ShapePart:
     vector: ir.Value | None
 
 
+def _are_sizes(part: ShapePart, tensor: ir.Value, typing: Typing) -> bool:
+    """Whether a tensor is proven to have the dimensions of a part, at the axes of the part."""
+    shape, own = part.value.producer(), typing.dims(tensor) or ()
+    if not is_operator(shape, "Shape") or part.axes[-1] >= len(own):
+        return False
+    read = operand(shape, 0)
+    dims = typing.dims(read) or ()
+    return all(
+        (read is tensor and axis == at)
+        or (dims[axis] == own[at] and typing.is_one_number(own[at]))
+        for axis, at in zip(axes_of(shape, len(dims)), part.axes, strict=True)
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class ShapeVector:
     """A shape that is put together.
@@ -120,6 +134,20 @@ class ShapeVector:
     def numbers(self) -> list[int]:
         """Return the numbers that are known, in order."""
         return [int(n) for part in self.parts if part.constant is not None for n in part.constant]
+
+    def by_own_sizes(self, node: ir.Node, typing: Typing) -> list[int] | None:
+        """Return the numbers, with 0 for each dimension that the operand of a Reshape has there.
+
+        None where it does not have one of them.
+        """
+        given, sizes = operand(node, 0), list[int]()
+        for part in self.parts:
+            if part.constant is None and not _are_sizes(part, given, typing):
+                return None
+            known = part.constant if part.constant is not None else [0] * len(part.axes)
+            sizes += map(int, known)
+        no_size = node.attributes.get_int("allowzero", 0) and 0 in self.numbers()
+        return None if no_size else sizes
 
     def others(self, part: ShapePart) -> list[int]:
         """Return the axes that a part does not name."""

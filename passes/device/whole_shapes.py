@@ -44,7 +44,8 @@ class WholeShapesPass(ir.passes.InPlacePass):
     3. Parts of one shape, one after another, are one part.
     4. Expand takes 1 for a dimension that its operand has already.
     5. What is expanded along parts of two tensors is expanded along one after the other.
-    6. Reshape infers the one dimension that is not constant.
+    6. Reshape takes 0 for a dimension that its operand has at this axis.
+    7. Reshape infers the one dimension that is not constant.
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -180,10 +181,12 @@ def _expanded(
 
 
 def _reshaped(
-    node: ir.Node, shape: ShapeVector, _: Typing, ops: Operators
+    node: ir.Node, shape: ShapeVector, typing: Typing, ops: Operators
 ) -> list[ir.Value] | None:
-    """Return an operand in a shape whose one open dimension follows from the others."""
+    """Return an operand in a shape whose open dimensions are its own, or whose one follows."""
     opened = shape.open()
+    if opened and (own := shape.by_own_sizes(node, typing)) is not None:
+        return [ops.op("Reshape", [node.inputs[0], ops.ints(*own)])]
     if any(n < 1 for n in shape.numbers()):
         return None
     if not opened:

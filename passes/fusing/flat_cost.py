@@ -112,7 +112,7 @@ def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None
         return None
     flat, loop = found
     return (
-        f"{FLAT} {flat} at {count} images of {_sizes(site, walk)}; "
+        f"{FLAT} {flat} at {count} samples of {_sizes(site, walk)}; "
         f"a loop: {loop} (onnxruntime, one core)"
     )
 

@@ -71,12 +71,18 @@ def plan_decision(
     )
 
 
+_MOST_TOLD = 3
+"""Nodes that a note names; more are counted."""
+
+
 def _flip_notes(walk: Walk, facts: FusionFacts) -> list[str]:
     """Return the note on discrete operators that rounding may sway: one for all of them."""
     nodes = [f"{facts.paths.get(node, node.op_type)} ({node.op_type})" for node in walk.flips]
     if not nodes:
         return []
     them = "it" if len(nodes) == 1 else "them"
+    if len(nodes) > _MOST_TOLD:
+        nodes[_MOST_TOLD - 1 :] = [f"and {len(nodes) - _MOST_TOLD + 1} more"]
     return [
         f"{', '.join(nodes)} may flip at a tie: what feeds {them} rounds differently when "
         f"batched; --exact keeps {them} per-sample"

@@ -10,6 +10,7 @@ from rewriter import pipeline
 from rewriter.commands import options, reports, values
 from rewriter.commands.console import Console
 from rewriter.model_files import files
+from rewriter.reporting import plot
 from rewriter.running import timing
 
 __all__ = ["USAGE", "add_options", "execute"]
@@ -59,6 +60,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     options.refuse_overwriting(args.report, reads=[args.input, args.inputs, args.plot])
     for path in filter(None, (args.plot, args.report)):
         files.require_folder(path)
+    if is_png := args.plot is not None and args.plot.suffix == ".png":
+        plot.require_matplotlib()
     with console.progress("reading"):
         model = options.read_model(args.input)
     backend, device = options.place(args)
@@ -80,7 +83,6 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     console.record |= table.to_dict()
     console.say(str(table))
     if args.plot is not None:
-        is_png = args.plot.suffix == ".png"
         files.write(table.to_png() if is_png else table.to_svg().encode(), args.plot)
         console.say(f"written to {args.plot}")
     if args.report is not None:

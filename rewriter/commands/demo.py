@@ -17,6 +17,7 @@ import onnx
 
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.commands.console import Console
+from rewriter.commands.scan import COUNTED
 from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.pipeline import rewrite
 from rewriter.proof.validation import Check, validate
@@ -96,9 +97,6 @@ class DemoOutcome:
         )
 
 
-_COUNTED = "an If that asks for shapes holds several forms of one map: all count, one runs\n"
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options: none beside those of all commands."""
 
@@ -129,7 +127,7 @@ def show(out: TextIO) -> list[DemoOutcome]:
     out.write("\nbefore -> after\n")
     out.write(_table([_HEADINGS, *(outcome.cells for outcome in outcomes)]))
     if any(outcome.after.loops > outcome.before.loops for outcome in outcomes):
-        out.write(_COUNTED)
+        out.write(COUNTED + "\n")
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     if failed:
         out.write(f"\nnot right: {', '.join(failed)}\n")

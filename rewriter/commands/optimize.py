@@ -142,10 +142,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if args.dry_run:
         console.say(f"dry run: {args.output} is not written")
         return 0
+    place = output_place.told(args.output, args.input)
     with console.progress("writing"):
         _save(result.model, args, model)
     console.record["output"] = str(args.output)
-    place = "standard output" if args.output == output_place.STDOUT else args.output
     console.say(f"written to {place}")
     return 0
 

@@ -14,7 +14,7 @@ from passes.errors import RewriteError
 from rewriter.model_files import files, protos, weights
 from rewriter.model_files.model_facts import external_tensors
 
-__all__ = ["STDOUT", "check_place", "check_weights", "wrong_usage"]
+__all__ = ["STDOUT", "check_place", "check_weights", "told", "wrong_usage"]
 
 STDOUT = Path("-")
 
@@ -41,6 +41,14 @@ def _wrong_folder(args: argparse.Namespace) -> str:
     if args.output == STDOUT or args.output.suffix:
         return f"OUT is {str(args.output)!r}: name the folder of the model in Triton's repository"
     return ""
+
+
+def told(output: Path, source: Path) -> str:
+    """Return the name of a place to a reader, and whether the model as given is there now."""
+    if output == STDOUT:
+        return "standard output"
+    is_source = source.exists() and output.exists() and output.samefile(source)
+    return f"{output}, in place of the model as given" if is_source else str(output)
 
 
 def check_weights(model: ir.Model, args: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from rewriter.commands.console import Console
 from rewriter.reporting.headline import told_counts
 
 __all__ = [
+    "COUNTED",
     "USAGE",
     "add_jobs_option",
     "add_options",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 USAGE = "DIR|FILE|PATTERN ... "
+COUNTED = "an If that asks for shapes holds several forms of one map: all count, one runs"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +80,8 @@ def say_summary(
         {"model": str(path), **one} for path, one in zip(paths, records, strict=True)
     ]
     console.table(rows)
+    if any("guarded" in told_maps(one["report"]) for one in records if "report" in one):
+        console.say(COUNTED)
     failed = sum(one["status"] != 0 for one in records)
     holding = sum(bool(one.get("report", {}).get("maps")) for one in records)
     console.say(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["headline", "told_counts"]
@@ -56,20 +56,33 @@ def _became(record: Record) -> str:
     """Return what the maps became; what is left where all maps were kept, or no loop is left."""
     left = told_counts(record["operators"]["after"])
     maps = record["maps"]
-    is_kept = all(one["verdict"] == "kept" for one in maps)
-    if not record["operators"]["after"]["loops"] or is_kept:
+    if not record["operators"]["after"]["loops"]:
         return left
-    counts = collections.Counter(map(_form, maps))
-    told = next(iter(counts))
-    if len(maps) > 1:
-        told = ", ".join(f"{count} {form}" for form, count in counts.items())
+    if all(one["verdict"] == "kept" for one in maps):
+        return f"still {left}"
+    told = _forms(maps)
     return told if {one["verdict"] for one in maps} - _LOOP_FREE else f"{told}, {left}"
 
 
+def _forms(maps: Sequence[Record]) -> str:
+    """Say what each of some maps became, those of one form together."""
+    counts = collections.Counter(map(_form, maps))
+    if len(maps) == 1:
+        return next(iter(counts))
+    told = [f"{count} {form}" for form, count in counts.items()]
+    first, *others = counts
+    of_all = f" of {len(maps)}" if others else ""
+    return ", ".join([f"{counts[first]}{of_all} maps {first}", *told[1:]])
+
+
 def _form(entry: Record) -> str:
-    """Say what became of one map; behind a guard, from how many samples on it is batched."""
-    if entry["verdict"] == "guarded" and entry["few"]:
+    """Say what became of one map, and from how many samples on it is batched."""
+    if entry["few"] and entry["verdict"] == "guarded":
         return f"batched from {entry['few'] + 1} samples of fitting shapes on, else a loop"
+    if entry["few"] and entry["verdict"] == "fissioned":
+        return f"batched in part from {entry['few'] + 1} samples on, else a loop"
+    if entry["verdict"] == "expanded" and entry["op_type"] != "SequenceMap":
+        return "still a loop, of another form"
     return _FORMS[entry["verdict"]]
 
 

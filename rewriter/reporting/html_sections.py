@@ -46,8 +46,9 @@ def shapes_section(record: Record) -> str:
             if name in promised:
                 vouched = str(["?" if dim is None else dim for dim in promised[name]])
             form = f" ({passed[name]['form']})" if name in passed else ""
-            rows.append((f"{title} {name}", before.get(name, ""), vouched, after.get(name, "")))
-            rows[-1] = (*rows[-1][:3], rows[-1][3] + form)
+            declared, new = before.get(name, ""), after.get(name, "")
+            now = "as declared" if new == declared and not form else new + form
+            rows.append((f"{title} {name}", declared, vouched, now))
     if not any(row[2] for row in rows[1:]):
         rows = [(name, declared, new) for name, declared, _, new in rows]
     tables = [html_table(rows)] if len(rows) > 1 else []

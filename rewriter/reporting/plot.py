@@ -8,14 +8,15 @@ import importlib
 import io
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rewriter.errors import BackendError
 
-__all__ = ["LineChart"]
+__all__ = ["LineChart", "require_matplotlib"]
 
 _WIDTH, _HEIGHT = 640, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 32, 40, 48
-_COLOURS = ("#c2410c", "#0f766e", "#4338ca", "#a16207")
+_COLOURS = ("#dd4b0b", "#0d8a80", "#6366f1", "#b47a06")
 _STYLE = (
     "svg.chart{font:13px sans-serif;fill:#222;background:#fff}.chart .grid{stroke:#ccc}"
     ".chart .mark{stroke:#666;stroke-dasharray:4 3}.chart text.mark{stroke:none}"
@@ -78,13 +79,7 @@ class LineChart:
         Raises:
             BackendError: matplotlib is not installed.
         """
-        try:
-            figure = importlib.import_module("matplotlib.figure").Figure
-        except ImportError as error:
-            raise BackendError(
-                "a png needs matplotlib: pip install 'seqmap[plot]', or write an svg",
-                is_limit=True,
-            ) from error
+        figure = require_matplotlib().Figure
         drawn = figure(figsize=(_WIDTH / 100, _HEIGHT / 100), dpi=200, layout="tight")
         axes = drawn.subplots()
         for (name, line), colour in zip(self.series.items(), _COLOURS, strict=False):
@@ -98,6 +93,20 @@ class LineChart:
         data = io.BytesIO()
         drawn.savefig(data, format="png")
         return data.getvalue()
+
+
+def require_matplotlib() -> Any:
+    """Return the module of matplotlib that draws figures.
+
+    Raises:
+        BackendError: matplotlib is not installed.
+    """
+    try:
+        return importlib.import_module("matplotlib.figure")
+    except ImportError as error:
+        raise BackendError(
+            "a png needs matplotlib: pip install 'seqmap[plot]', or write an svg", is_limit=True
+        ) from error
 
 
 class _ChartAxis:

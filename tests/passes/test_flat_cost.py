@@ -46,13 +46,13 @@ def test_the_estimate_is_near_what_was_measured(name: str) -> None:
     for found, wanted in zip((*said, in_loop[1]), (memory, time, alone), strict=True):
         assert wanted / 2 < found < wanted * 2, note
     assert note.endswith("(onnxruntime, one core)")
-    assert "at 256 images of 400 x 500" in note
+    assert "at 256 samples of 400 x 500" in note
 
 
 def test_a_size_that_is_promised_is_not_supposed() -> None:
     nodes, *_ = MEASURED["antialias"]
     (note,) = notes(nodes + " ", target="portable", input_shapes={"xs": [300, None, 3]})
-    assert "at 256 images of 300 x 500" in note
+    assert "at 256 samples of 300 x 500" in note
 
 
 def test_a_loop_that_is_kept_says_what_the_flat_form_would_take() -> None:
@@ -81,7 +81,7 @@ g (float[3,1080,1920] image, int64[16,4] table) => (float[16,3,224,224] out) {
 def test_a_number_of_samples_that_is_known_is_not_supposed() -> None:
     report = rewriter.explain(onnx.parser.parse_model(BOXES), target="portable")
     (note,) = (n for d in report.decisions for n in d.notes if n.startswith("flat: about"))
-    assert "at 16 images of 400 x 500" in note
+    assert "at 16 samples of 400 x 500" in note
 
 
 SCALARS = """<ir_version: 8, opset_import: ["" : 14]>

@@ -97,8 +97,7 @@ class Lines:
             grid = _before(ctx, flat.grid, kept)
             return ctx.flat(value, FlatSamples(grid, order, (None,) * kept))
         if kept:
-            parts = [flat.grid.count, ctx.ints(*numbers), ctx.shape(value, 1)]
-            value = ctx.reshape(value, ctx.op("Concat", parts, {"axis": 0}))
+            value = ctx.reshape(value, _shape_of_lines(ctx, value, flat.grid, numbers, len(order)))
         perm = [0, *(at + 1 for at in order)]
         return ctx.stacked(
             value if perm == sorted(perm) else ctx.op("Transpose", [value], {"perm": perm})
@@ -155,6 +154,23 @@ def _before(ctx: Context, grid: Grid, kept: int) -> Grid:
     return grid.derived(("before", ctx.builder, kept), make)
 
 
+def _shape_of_lines(
+    ctx: Context, lines: ir.Value, grid: Grid, numbers: Sequence[int], rank: int
+) -> ir.Value:
+    """Return the shape ``[B, *numbers, *rest]`` of the lines ``[G, *rest]`` of all samples.
+
+    Args:
+        ctx: The context.
+        lines: The lines.
+        grid: The grid of the samples.
+        numbers: How many lines a sample has along each axis of the grid that is kept.
+        rank: The number of axes that a sample has then.
+    """
+    if all(numbers) and len(numbers) == rank:
+        return ctx.ints(-1, *numbers)
+    return ctx.op("Concat", [grid.count, ctx.ints(*numbers), ctx.shape(lines, 1)], {"axis": 0})
+
+
 def _lengths(ctx: Context, grid: Grid, kept: int) -> Lengths:
     """Return how many rows lie behind one another for each place along the first axes."""
     if not kept:
@@ -168,8 +184,7 @@ def _lengths(ctx: Context, grid: Grid, kept: int) -> Lengths:
     number = math.prod(numbers)
     shape = ctx.op("Concat", [grid.count, ctx.ints(number)], {"axis": 0})
     repeated = ctx.op("Expand", [ctx.unsqueeze(area, [1]), shape])
-    total = ctx.op("Mul", [grid.count, ctx.ints(number)])
-    return Lengths(ctx.builder, ctx.reshape(repeated, total))
+    return Lengths(ctx.builder, ctx.reshape(repeated, ctx.ints(-1)))
 
 
 def _lines(ctx: Context, x: Batched, axis: int) -> Lines:

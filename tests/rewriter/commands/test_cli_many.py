@@ -17,6 +17,7 @@ import pytest
 
 from passes.decisions import Code
 from passes.errors import RewriteError
+from rewriter.cli import main
 from rewriter.commands import doctor, terminal
 from rewriter.commands.console import aligned, fitted
 from rewriter.commands.many import find_models
@@ -25,6 +26,7 @@ from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, 
 
 pytestmark = pytest.mark.long
 
+MODELS = Path(__file__).parents[3] / "models"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -87,6 +89,11 @@ class TestScan:
         assert " -  " in table[str(folder / "plain.onnxtxt")]
         assert "3 models: 2 with maps, 3 passed, 0 failed" in printed
         assert last_line(printed) == ("passed", "scan")
+
+    def test_all_forms_behind_a_guard_count(self, capsys: Capture) -> None:
+        assert seqmap("scan", MODELS / "demo" / "resnet50_preprocessing.onnxtxt") == 0
+        printed = capsys.readouterr().out
+        assert "several forms of one map: all count, one runs\n1 model:" in printed
 
     def test_the_worst_status_counts(self, folder: Path, capsys: Capture) -> None:
         assert seqmap("scan", folder, "--require", "loop-free", "--json") == 4
@@ -292,6 +299,16 @@ class TestTerminal:
         assert max(map(len, lines)) <= 50
         assert lines[0] == "holds 1 SequenceMap; rewritten: no loop, no"
 
+    @pytest.mark.parametrize("words", ["", "optimize", "bench"])
+    def test_a_terminal_gets_help_that_fits(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: str
+    ) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", "60")
+        with pytest.raises(SystemExit):
+            main([*words.split(), "--help"])
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
 
 class TestItself:
     @pytest.mark.parametrize("code", Code)
@@ -304,6 +321,8 @@ class TestItself:
     def test_a_code_that_is_none(self, capsys: Capture) -> None:
         assert seqmap("explain-code", "raged") == 1
         assert "there is no code 'raged'; did you mean 'ragged'?" in capsys.readouterr().err
+        assert seqmap("explain-code", "nope") == 1
+        assert "there is no code 'nope'; the codes are no-rule, " in capsys.readouterr().err
 
     def test_view_opens_the_page(
         self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch

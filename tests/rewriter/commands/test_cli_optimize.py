@@ -49,9 +49,11 @@ class TestOptimize:
         assert "verified on" in printed.out
         assert printed.err == ""
 
-    def test_in_may_be_out(self, rows: Path) -> None:
+    def test_in_may_be_out(self, rows: Path, capsys: Capture) -> None:
         assert seqmap("optimize", rows, rows, "--no-verify") == 0
         assert "SequenceMap" not in op_types(rows)
+        told = capsys.readouterr().out
+        assert f"written to {rows}, in place of the model as given\n" in told
 
     def test_a_model_that_is_unchanged_needs_no_proof(
         self, tmp_path: Path, capsys: Capture

@@ -248,13 +248,31 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
         (
             {
                 "after": OperatorCounts({"Loop": 2}),
+                "decisions": [dataclasses.replace(made(Verdict.FISSIONED), few=11)],
+            },
+            "rewritten: batched in part from 12 samples on, else a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
                 "decisions": [made(Verdict.FUSED), made(Verdict.KEPT), made(Verdict.FUSED)],
             },
-            "rewritten: 2 batched, 1 kept as given; not",
+            "rewritten: 2 of 3 maps batched, 1 kept as given; not",
         ),
         (
             {"after": OperatorCounts({"Loop": 1}), "decisions": [made(Verdict.KEPT)]},
-            "rewritten: 1 loop, no sequence; not",
+            "rewritten: still 1 loop, no sequence; not",
+        ),
+        (
+            {"after": OperatorCounts({"Loop": 2}), "decisions": [made(Verdict.EXPANDED)] * 2},
+            "rewritten: 2 maps a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 1}),
+                "decisions": [Decision("m", "Loop", Verdict.EXPANDED)],
+            },
+            "rewritten: still a loop, of another form; not",
         ),
         ({"before": OperatorCounts({"SequenceAt": 2})}, "holds 2 sequence operators; rewritten"),
         ({"verification": PROOF}, "; verified on 7 of 8 inputs"),
@@ -374,3 +392,14 @@ def test_what_may_flip_is_told_in_one_note() -> None:
     (decision,) = rewriter.explain(ir.from_onnx_text(both)).decisions
     (note,) = [note for note in decision.notes if "may flip" in note]
     assert note.startswith("SequenceMap_0/body/Ceil_1 (Ceil)")
+
+
+def test_many_that_may_flip_are_counted() -> None:
+    text = RAGGED.replace("Softmax <axis = -1> (t)", "Floor (t)")
+    many = "r = Ceil (t)\n s = Floor (r)\n u = Ceil (s)\n y = Floor (u)"
+    (decision,) = rewriter.explain(
+        ir.from_onnx_text(text.replace("y = Floor (t)", many))
+    ).decisions
+    (note,) = [note for note in decision.notes if "may flip" in note]
+    assert note.count("SequenceMap_0/body/") == 2
+    assert ", and 2 more may flip at a tie: what feeds them rounds" in note

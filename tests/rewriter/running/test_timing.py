@@ -121,7 +121,9 @@ def test_a_picture_needs_matplotlib(tmp_path: Path, rows: Path, capsys: Capture)
     if status == 0:
         assert plot.read_bytes().startswith(b"\x89PNG")
     else:
-        assert "a png needs matplotlib" in capsys.readouterr().err
+        printed = capsys.readouterr()
+        assert "a png needs matplotlib" in printed.err
+        assert "samples" not in printed.out  # nothing was timed before
 
 
 class TestCommand:

@@ -50,6 +50,8 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
                     info.ClearField("type")
     for info in _infos(proto):
         _forget_negative(info.type)
+    for graph in all_graphs(proto):
+        _type_alike(graph)
     untyped = forget_open_sequences(_infos(proto))
     for imports in (proto.opset_import, *(f.opset_import for f in proto.functions)):
         for opset in imports:
@@ -64,6 +66,14 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
         model.meta[_KEPT] = kept
     mend_sequences(model, untyped)
     return model
+
+
+def _type_alike(graph: onnx.GraphProto) -> None:
+    """Give an output that is an input the input's type: the IR keeps one type for both."""
+    given = {info.name: info.type for info in graph.input if info.HasField("type")}
+    for info in graph.output:
+        if info.name in given:
+            info.type.CopyFrom(given[info.name])
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:

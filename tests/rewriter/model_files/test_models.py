@@ -486,3 +486,16 @@ def test_weights_of_gigabytes_are_never_read(tmp_path):
     assert (tmp_path / "weights.bin").stat().st_mtime_ns == untouched.st_mtime_ns
     assert (tmp_path / "out.onnx").stat().st_size < 1000
     assert folder_of(load(tmp_path / "out.onnx")) == tmp_path
+
+
+HANDED_ON = """<ir_version: 8, opset_import: ["" : 17]>
+g (seq(float[3,4]) s, float[2,N] x) => (seq(float[a,b]) s, float[c,d] x, seq(float[?,?]) y) {
+    y = SequenceMap (s) <body = step (float[3,4] v) => (float[3,4] r) { r = Relu (v) }>
+}"""
+
+
+def test_an_input_that_is_an_output_keeps_its_type() -> None:
+    before = onnx.parser.parse_model(HANDED_ON)
+    after = rewriter.rewrite(before, strategy="expand").model
+    assert list(after.graph.input) == list(before.graph.input)
+    assert [value.name for value in after.graph.output] == ["s", "x", "y"]

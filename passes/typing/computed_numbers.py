@@ -53,9 +53,10 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
         if is_operator(node, ("Div", "Mod")):
             found |= _show_quotient(node, node_proto, folder)
         elif is_operator(node, tuple(_BY_NUMBERS)) and _is_open(node, folder):
-            found |= _show_operands(node, node_proto, proto, folder)
-            if node.op_type == "Slice":
-                found |= show_one_place(node, node_proto, folder)
+            if node.op_type == "Slice" and show_one_place(node, node_proto, folder):
+                found = True
+            elif node_proto.op_type != "Gather":
+                found |= _show_operands(node, node_proto, proto, folder)
         elif is_operator(node, "Pad") and len(node.inputs) > 1 and _is_open(node, folder):
             found |= _show_amounts(node, node_proto, proto, folder)
     return found

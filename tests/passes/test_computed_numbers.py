@@ -20,6 +20,11 @@ CUTS = {
         ("N", 12),
     ),
     "all but one": (f"{SIZE}  h = Sub (d, one)  y = Slice (x, zero, h, one)", ("N", 47)),
+    "a column whose place is computed": (
+        f"{SIZE}  h = Div (d, two)  e = Add (h, one)  c = Slice (x, h, e, one)  "
+        "y = Squeeze (c, one)",
+        ("N",),
+    ),
     "what is left of a division": (
         f"{SIZE}  f = Add (two, three)  h = Mod (d, f)  y = Slice (x, zero, h, one)",
         ("N", 3),

@@ -54,9 +54,9 @@ def test_flags(flag: str, names: str) -> None:
 
 FIRST_AXIS_ALONE = """
     AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Det Einsum GRU
-    GatherElements GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
+    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
     LSTM LinearAttention LpPool MatMulInteger MaxPool NegativeLogLikelihoodLoss NonZero
-    QLinearConv QLinearMatMul RNN RoiAlign RotaryEmbedding Scan ScatterElements ScatterND
+    QLinearConv QLinearMatMul RNN RoiAlign RotaryEmbedding Scan ScatterND
     SoftmaxCrossEntropyLoss SpaceToDepth SwiGLU TensorScatter Trilu
 """
 TWO_AXES = """

@@ -229,7 +229,7 @@ class TestFlat:
 
 def test_what_has_no_flat_form_is_not_reached() -> None:
     model = parse("""g (seq(float[H,W]) xs) => (seq(float[H,W]) ys) { ys = SequenceMap (xs)
-        <body = b (float[H,W] x) => (float[H,W] y) { y = Hardmax (x) }> }""")
+        <body = b (float[H,W] x) => (float[H,W] y) { y = LpNormalization (x) }> }""")
     with pytest.raises(TargetError, match="output 'ys' cannot be a tensor") as caught:
         rewriter.optimize(model, target="portable", tensor_io=True)
     (reason,) = caught.value.report.decisions[-1].reasons[:1]

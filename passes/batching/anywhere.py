@@ -13,6 +13,7 @@ from passes.batching.known_places import writes_known_places
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.graph.made import optional_operand
 from passes.typing import Typing
+from passes.typing.needed_places import may_lack_place
 
 __all__ = ["runs_anywhere"]
 
@@ -51,6 +52,8 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
         typing: The proven typing.
         opset: Version of ONNX's operators.
     """
+    if may_lack_place(node, typing):
+        return False
     if is_operator(node, _CHECKED):
         return _CHECKED[node.op_type](node, typing) or cannot_fail(node, typing)
     if not cannot_fail(node, typing):

@@ -21,8 +21,9 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.reading.integer_reads import FAR, NumberReader
+from passes.typing.value_types import Typing
 
-__all__ = ["needs_one", "show_one_place"]
+__all__ = ["may_lack_place", "needs_one", "show_one_place"]
 
 _ROW_BY_ROW = frozenset(
     {"Abs", "Add", "Cast", "Clip", "Div", "Exp", "Identity", "Mul", "Neg", "Relu", "Sigmoid"}
@@ -131,20 +132,41 @@ def _is_size(
 
 def show_one_place(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
     """Let inference take a Slice of one place for a Gather, if nothing runs without a place."""
-    data, start = operand(node, 0), operand(node, 1)
-    rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
-    is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
-    if proto.op_type == "Gather" or rank is None or not is_alone or not _takes_one(node, folder):
-        return False
-    axis = 0 if axes is None else int(axes.item()) % rank
-    if not needs_one(folder, node.outputs[0], axis, rank):
+    axis = None if proto.op_type == "Gather" else _axis_of_place(node, folder)
+    if axis is None:
         return False
     proto.domain, proto.op_type = "", "Gather"
     del proto.input[:]
     del proto.attribute[:]
-    proto.input.extend([name_of(data), name_of(start)])
+    proto.input.extend([name_of(operand(node, 0)), name_of(operand(node, 1))])
     proto.attribute.append(onnx.helper.make_attribute("axis", axis))
     return True
+
+
+def may_lack_place(node: ir.Node, typing: Typing) -> bool:
+    """Whether a Slice is typed as one place that it may lack, so that what reads it fails.
+
+    Where a graph does not run, nothing that rests on the place may run in its stead.
+    """
+    folder = Folder(typing)
+    axis = _axis_of_place(node, folder) if is_operator(node, "Slice") else None
+    if axis is None:
+        return False
+    size, start = (folder.dims(node.inputs[0]) or ())[axis], folder.integer(node.inputs[1])
+    return not isinstance(size, int) or start is None or not 0 <= start < size
+
+
+def _axis_of_place(node: ir.Node, folder: Folder) -> int | None:
+    """Return the axis along which a Slice takes one place that the graph needs, None if none."""
+    if len(node.inputs) < 3:
+        return None
+    data, start = operand(node, 0), operand(node, 1)
+    rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
+    is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
+    if rank is None or not is_alone or not _takes_one(node, folder):
+        return None
+    axis = 0 if axes is None else int(axes.item()) % rank
+    return axis if needs_one(folder, node.outputs[0], axis, rank) else None
 
 
 def _takes_one(node: ir.Node, folder: Folder) -> bool:

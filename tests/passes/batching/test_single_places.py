@@ -188,3 +188,30 @@ def test_a_place_that_only_a_branch_reads_may_be_missing(name: str) -> None:
     feed = given(name, 3, -1, 4, -9)
     expected, made = (open_session(one).run(feed) for one in (before, read(before).model))
     np.testing.assert_array_equal(made["rs"], expected["rs"])
+
+
+SHARED = """g (float[N,3] x, int64[1] p, float[B,3] z) => (float[M,3] ys) {
+    t = Constant <value = bool {1}> ()  none = Constant <value = int64 {0}> ()
+    s = Shape (z)  n = Gather (s, none)
+    ys = Loop (n, t) <body = step (int64 i, bool c) => (bool d, float[3] r) {
+        zero = Constant <value = int64[1] {0}> ()  one = Constant <value = int64[1] {1}> ()
+        e = Add (p, one)  cut = Slice (x, p, e, zero)  q = Squeeze (cut, zero)
+        row = Gather (z, i)  r = Add (row, q)  d = Identity (c)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("place", [1, 99, -1])
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_place_that_no_iteration_reads_may_be_missing(place: int, count: int) -> None:
+    before = model(SHARED)
+    after = read(before).model
+    z = np.ones((count, 3), np.float32)
+    feed = {"x": np.ones((4, 3), np.float32), "p": np.array([place]), "z": z}
+    if place == 1 or not count:
+        expected, made = (open_session(one).run(feed) for one in (before, after))
+        np.testing.assert_array_equal(made["ys"], expected["ys"])
+        return
+    for one in (before, after):
+        with pytest.raises(BackendError):
+            open_session(one).run(feed)

@@ -10,7 +10,9 @@ from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers
 from passes.carried.running import running, total_of
 from passes.carried.totals import reduce_rows, rounds_in_order, rows_to_join, truth_of
 from passes.carried.weighed import weigh_totals
+from passes.decisions import Code
 from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["FAMILIES", "TYPES", "Reduction"]
 
@@ -174,8 +176,9 @@ class Reduction(Pattern):
                 joined.needs_shape(at, self.carried, always=True)
             dims = joined.types[at].dims
             own = value if keeps_shape else self._given(joined, at)
-            assert dims is not None
-            assert rank is not None
+            if dims is None or rank is None:
+                detail = f"nothing tells the rank of '{self.carried.inner.name}'"
+                raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
             if own is value and len(dims) < rank:
                 axes = range(1, 1 + rank - len(dims))
                 own = builder.op("Unsqueeze", [value, builder.ints(*axes)])

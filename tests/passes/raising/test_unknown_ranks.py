@@ -1,0 +1,36 @@
+"""Running totals that begin with a value of unknown rank stay in their Loop, with the reason."""
+
+from __future__ import annotations
+
+import warnings
+
+import onnx.parser
+import pytest
+
+import rewriter
+from passes.decisions import Code
+
+TEXT = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[a,b] p, float[c,d] q, seq(float[N,2]) w) => (seq(float[e,f,h]) y) {
+    xs = SequenceConstruct (p, q)
+    y = SequenceMap (xs, w) <body = body (x, first) => (all) {
+        two = Constant <value = int64 {2}> ()
+        t = Constant <value = bool {1}> ()
+        last, all = Loop (two, t, first) <
+            body = step (int64 i, bool c, float[?,?] s) => (bool d, float[?,?] n, float[?,?] r) {
+            d = Identity (c)
+            n = Add (s, x)
+            r = Identity (n)
+        }>
+    }>
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+def test_no_map_is_left_out_with_a_warning(strategy: str) -> None:
+    model = onnx.parser.parse_model(TEXT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = rewriter.rewrite(model, strategy=strategy).report
+    codes = {reason.code for one in report.decisions for reason in one.reasons}
+    assert Code.UNKNOWN_RANK in codes

@@ -52,6 +52,10 @@ class Folder(Evaluator):
         """Whether a position is less than a size, by proof alone."""
         return is_nonnegative(size - position - 1)
 
+    def notes_far(self) -> bool:
+        """Never: nothing here is noted for later."""
+        return False
+
     def is_followed_as_float(self, numbers: Numbers) -> bool:
         """Whether numbers that were cast to float32 are constants."""
         return all(n.number is not None for n in numbers)

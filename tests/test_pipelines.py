@@ -71,3 +71,9 @@ def test_a_pipeline_is_portable(path: pathlib.Path) -> None:
     """Sequences at its ends aside, only a recurrence and what may fail keep it from being so."""
     report = rewriter.explain(path, target="portable", tensor_io=True)
     assert report.reached == (path.stem not in NOT_PORTABLE)
+
+
+def test_what_a_slice_to_the_end_takes_for_granted_is_said() -> None:
+    (path,) = (one for one in PIPELINES if one.stem == "tf_time_distributed")
+    report = rewriter.explain(path)
+    assert any("no dimension is larger than 10^9" in said for said in report.assumptions)

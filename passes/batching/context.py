@@ -62,9 +62,16 @@ class Output:
             stage: See `Batched`.
             rounding: See `Batched`.
         """
-        known = type_ if self.dims is None else dataclasses.replace(type_, dims=self.dims)
         held = (self.lengths, self.axis, self.beside, self.flat)
-        return Batched(self.layout, self.value, known, stage, rounding, *held)
+        return Batched(self.layout, self.value, self._known(type_), stage, rounding, *held)
+
+    def _known(self, type_: ValueType) -> ValueType:
+        """Return a type with the dimensions that are better known here."""
+        if self.dims is None:
+            return type_
+        given = type_.dims or (None,) * len(self.dims)
+        pairs = zip(self.dims, given, strict=True)
+        return dataclasses.replace(type_, dims=tuple(g if d is None else d for d, g in pairs))
 
 
 Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]

@@ -143,7 +143,7 @@ def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
 
 
 def _counts_few(shape: ir.Value, typing: Typing) -> bool:
-    """Whether a shape is numbers that are known, none of which is less than 0 or large.
+    """Whether all numbers of a shape are known, and neither less than 0 nor large together.
 
     Inference tells no dimension of 0: PyTorch fills the amounts of a Pad with so many zeros.
     """

@@ -82,6 +82,10 @@ class SampleNumbers(CountedNumbers):
         """Never: nothing here is noted for later."""
         return False
 
+    def notes_far(self) -> bool:
+        """Never: nothing here is noted for later."""
+        return False
+
     def is_followed_as_float(self, numbers: Numbers) -> bool:
         """Whether all are constants: a float32 would round a large length."""
         return all(n.number is not None for n in numbers)

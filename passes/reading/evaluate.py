@@ -206,6 +206,11 @@ class Evaluator:
         self.through_floats |= any(n.number is None for n in numbers)
         return True
 
+    def notes_far(self) -> bool:
+        """Whether no dimension is taken to be larger than 10^9: it is noted."""
+        self.is_far = True
+        return True
+
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from iteration to iteration."""
         return self.outside(value) in self._inside

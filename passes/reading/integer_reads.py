@@ -94,6 +94,9 @@ class NumberReader(Protocol):
     def is_followed_as_float(self, numbers: Numbers) -> bool:
         """Whether numbers that were cast to float32 are still known."""
 
+    def notes_far(self) -> bool:
+        """Whether no dimension is taken to be larger than 10^9, which is noted."""
+
 
 Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
 """What an operator makes of numbers; None where that is not known."""

@@ -162,18 +162,19 @@ def _greatest(evaluator: NumberReader, group: Sequence[Linear]) -> Linear:
     bound = _bound(evaluator)
     found = greatest(group, bound)
     known = [n for n in group if n.number is not None and n.number >= FAR]
-    if found.number is None and known and evaluator.last is not None:
-        others = [n for n in group if n.number is None]
-        if all(_is_near(Linear() - bound(Linear() - n)) for n in others):
-            evaluator.is_far = True
-            return greatest(known)
+    others = [n for n in group if n.number is None]
+    is_far = all(_is_place(Linear() - bound(Linear() - n)) for n in others)
+    if found.number is None and known and is_far and evaluator.notes_far():
+        return greatest(known)
     return found
 
 
-def _is_near(most: Linear) -> bool:
+def _is_place(most: Linear) -> bool:
     """Whether a number is no greater than a dimension."""
-    (atom, count), *more = (*most.terms, (None, 0))
-    return isinstance(atom, Dim) and count == 1 and len(more) == 1 and most.constant <= 0
+    if len(most.terms) != 1 or most.constant > 0:
+        return False
+    ((atom, count),) = most.terms
+    return isinstance(atom, Dim) and count == 1
 
 
 def _bound(evaluator: NumberReader) -> Callable[[Linear], Linear]:

@@ -43,11 +43,11 @@ def needs_one(reader: NumberReader, value: ir.Value, axis: int, rank: int) -> bo
         axis: The axis, from 0.
         rank: How many axes it has.
     """
-    graph, waiting, seen = value.producer(), [(value, axis)], {value}
+    made, waiting, seen = value.producer(), [(value, axis)], {value}
     while waiting:
         held, at = waiting.pop()
         for node, position in held.uses():
-            if graph is None or node.graph is not graph.graph or position:
+            if made is None or node.graph is not made.graph or position:
                 continue
             if _is_read(node) and _removes(reader, node, at, rank):
                 return True

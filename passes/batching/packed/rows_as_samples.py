@@ -68,7 +68,7 @@ def _row(
 
 
 def _of_rows(ctx: Context, lengths: Lengths) -> Context:
-    """Return the context of rows as samples, of which there may be none."""
+    """Return the context in which rows are the samples; there may be no row."""
     return ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
 
 

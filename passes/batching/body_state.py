@@ -188,12 +188,12 @@ class BodyState(abc.ABC):
             return None
         return Batched(Layout.SHARED, value, self.type_of(value))
 
-    def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
+    def settle(self, value: ir.Value, collected: Batched) -> None:
         """Put what a loop has collected of a value into the place of what stood for it.
 
         A rule may have passed on what it was given, or its lengths.
         """
-        settled = self.promotions.settle(value, collected, lengths)
+        settled = self.promotions.settle(value, collected)
         for old, x in self.env.items():
             if x.value in settled:
                 self.env[old] = dataclasses.replace(x, value=settled[x.value])

@@ -1,4 +1,4 @@
-"""The record of a value of a body over all samples: shared, stacked, packed, flat."""
+"""The record of all samples of one value: of a source, in a walk over a body, of a result."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ class Layout(enum.Enum):
     STACKED = "stacked"
     PACKED = "packed"
     FLAT = "flat"
+    SEQUENCE = "sequence"
     PER_SAMPLE = "per-sample"
 
 
 @dataclasses.dataclass(frozen=True)
 class Batched:
-    """A value of the body over all samples.
+    """All samples of one value.
 
     Attributes:
         layout: How it is held.
         value: Shared: the one value ``[*s]``. Stacked: ``[B, *s]``. Packed: the samples
             ``[n, *rest]`` one behind the other, ``[T, *rest]``, or ``[*before, n, *rest]``
             likewise. Flat: the places of all samples one behind the other, ``[P, *rest]``, of
-            which packed is the case of one axis. Per-sample: the value of the body itself, which
-            no graph outside has.
+            which packed is the case of one axis. Sequence: the samples are its elements; only a
+            loop that inserts them one by one yields that. Per-sample: the value of the body
+            itself, which no graph outside has.
         type: Element type and dimensions of one sample.
         stage: How many loops must have run before the value is there. For a per-sample value:
             in which loop it is computed.

@@ -147,27 +147,24 @@ class Promotions:
         self._lengths[value] = self._collected[key]
         return self._lengths[value]
 
-    def settle(
-        self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None
-    ) -> dict[ir.Value, ir.Value]:
+    def settle(self, value: ir.Value, collected: Batched) -> dict[ir.Value, ir.Value]:
         """Put what a loop has collected into the place of what stood for it.
 
         Args:
             value: The per-sample value.
-            collected: The tensor.
-            lengths: The lengths of the samples, if they are packed.
+            collected: The samples, stacked or packed.
 
         Returns:
             What stood for the tensor, and for its lengths, and what stands there now.
         """
-        settled = {self.values[value]: collected}
-        self.values[value] = collected
-        known = self._lengths.get(value)
-        if known is not None and lengths is not None and known.value.producer() is None:
-            settled[known.value] = lengths
-            known.value = lengths
-        for placeholder, made in settled.items():
-            placeholder.replace_all_uses_with(made)
+        settled = {self.values[value]: collected.value}
+        self.values[value] = collected.value
+        known, made = self._lengths.get(value), collected.lengths
+        if known is not None and made is not None and known.value.producer() is None:
+            settled[known.value] = made.value
+            known.value = made.value
+        for placeholder, found in settled.items():
+            placeholder.replace_all_uses_with(found)
         return settled
 
     def behind(self, loop: int) -> list[ir.Node]:

@@ -32,7 +32,7 @@ from passes.carried.selections import Selection, find_selection, hoist
 from passes.decisions import Code
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
-from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError

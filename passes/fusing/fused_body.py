@@ -9,14 +9,18 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.walk import Walk
-from passes.fusing.batched_results import is_in_place, prepare_result, write_result
 from passes.graph.builder import Builder
 from passes.graph.graphs import reads_of
-from passes.loops.escape import escape
-from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
+from passes.loops.batched_results import (
+    is_in_place,
+    prepare_result,
+    write_batched,
+    write_result,
+)
+from passes.loops.forms import Form, LoopBody, OutputPlan, slices_of
+from passes.loops.loop import write_loop
 from passes.loops.plan import plan_output
 from passes.maps.element_source import ElementSource
-from passes.maps.tensor_source import TensorSource
 from passes.site import MapSite
 from passes.typing import Typings
 
@@ -69,7 +73,7 @@ class FusedBody:
         self._prepare_results()
         builder.nodes.extend(self.prelude.nodes)
         wanted = self.wanted_from_loops(typings)
-        held: dict[int, Held] = {}
+        held: dict[int, Batched] = {}
         for index, stage in enumerate(self.walk.stages):
             builder.nodes.extend(stage.nodes)
             if self.walk.loops[index] or (index == self._first_loop and wanted):
@@ -117,7 +121,7 @@ class FusedBody:
         typings: Typings,
         index: int,
         wanted: Mapping[int, OutputPlan],
-    ) -> dict[int, Held]:
+    ) -> dict[int, Batched]:
         """Record one loop; its promoted values replace their placeholders."""
         nodes = self.walk.loops[index]
         own = {value for node in nodes for value in node.outputs}
@@ -143,7 +147,7 @@ class FusedBody:
         count = builder.op("Squeeze", [self.batch, builder.ints(0)])
         made = write_loop(builder, body, typings, plans, count)
         for i, value in enumerate(promoted):
-            self.walk.settle(value, made[i].value, made[i].lengths)
+            self.walk.settle(value, made[i])
         return {o: made[len(promoted) + i] for i, o in enumerate(outputs)}
 
     def _form(self, value: ir.Value) -> Form:
@@ -175,27 +179,20 @@ class FusedBody:
             if x.layout is Layout.SHARED:
                 shared[value] = x.value
             else:
-                elements.append((value, self._slices(value, x)))
+                elements.append((value, slices_of(self._collected(value, x))))
         return LoopBody(nodes, outputs, elements, shared)
 
-    def _slices(self, value: ir.Value, x: Batched) -> TensorSource:
-        """Return where a loop reads the samples of a value that is stacked or packed."""
-        x = self._collected(value, x)
-        if x.lengths is None:
-            return TensorSource.of_stacked(x.value)
-        return TensorSource(x.value, x.axis, split=x.lengths.value, is_whole=True)
-
     def _result(
-        self, builder: Builder, index: int, held: Mapping[int, Held], typings: Typings
+        self, builder: Builder, index: int, held: Mapping[int, Batched], typings: Typings
     ) -> ir.Value:
         result = self.site.results[index]
         value = self.site.body.outputs[result.output]
-        rank, dtype = typings.declared.rank(value), typings.declared.dtype(value)
         if result.output in held:
-            return escape(builder, result, held[result.output], rank, dtype)
+            return write_result(builder, result, held[result.output])
         count = self.site.elements[0][1].number(typings.proven)
         x = self._collected(value, self.walk.read(value))
-        return write_result(builder, result, x, self.walk.options, rank, dtype, count)
+        type_ = typings.declared[value]
+        return write_batched(builder, result, x, self.walk.options, type_, count)
 
     @property
     def is_packed(self) -> bool:

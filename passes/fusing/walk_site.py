@@ -12,11 +12,11 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk
 from passes.decisions import Code, Decline, Reason
-from passes.fusing.batched_results import can_give
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graph.graphs import captured_values, subgraphs, walk_nodes
+from passes.loops.batched_results import can_give
 from passes.sequence_operators import is_map
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typing, Typings

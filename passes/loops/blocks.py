@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
 from passes.graph.builder import Builder, tensor_value
-from passes.loops.forms import Form, Held
+from passes.loops.forms import Form
 from passes.loops.writer import (
     LoopWriter,
     empty_sequence,
@@ -42,7 +44,7 @@ class _Block:
 class BlockLoopWriter(LoopWriter):
     """Writes a Loop over blocks of samples around a Loop over the samples of a block."""
 
-    def write(self, builder: Builder, count: ir.Value) -> dict[int, Held]:
+    def write(self, builder: Builder, count: ir.Value) -> dict[int, Batched]:
         """Record a Loop over blocks of samples around a Loop over the samples of a block."""
         blocks = self.with_form(Form.BLOCKS)
         scanned = self.with_form(Form.SCAN_OUTPUT)
@@ -85,7 +87,7 @@ class BlockLoopWriter(LoopWriter):
         )
         return self._hold(builder, iter(loop.outputs))
 
-    def _hold(self, builder: Builder, outputs: Iterator[ir.Value]) -> dict[int, Held]:
+    def _hold(self, builder: Builder, outputs: Iterator[ir.Value]) -> dict[int, Batched]:
         """Join what the blocks gave, and say how each output of the map is held."""
         blocks = self.with_form(Form.BLOCKS)
         held = {}
@@ -94,14 +96,14 @@ class BlockLoopWriter(LoopWriter):
             axis = plan.axis if plan.form is Form.BLOCKS else 0
             value = builder.op("ConcatFromSequence", [next(outputs)], {"axis": axis})
             self.set_type(value, i, plan.form)
-            held[i] = Held(plan.form, value)
+            held[i] = plan.collected(value)
         for i in blocks:
             sizes = builder.op("ConcatFromSequence", [next(outputs)], {"axis": 0})
-            held[i] = Held(Form.BLOCKS, held[i].value, sizes, self.plans[i].axis)
+            held[i] = self.plans[i].collected(held[i].value, Lengths(builder, sizes))
         for i in self.with_form(Form.INSERTION):
             value = next(outputs)
             self.set_type(value, i, Form.INSERTION)
-            held[i] = Held(Form.INSERTION, value)
+            held[i] = self.plans[i].collected(value)
         return held
 
     def _first_element(self, builder: Builder, output: int, count: ir.Value) -> ir.Value:

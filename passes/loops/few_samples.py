@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.loops.escape import SPLITTABLE
-from passes.loops.forms import Form, OutputPlan
+from passes.loops.forms import SPLITTABLE, Form, OutputPlan
 from passes.loops.one_shape import lacks_dims
 from passes.loops.plan import LoopPlan, write_results
 from passes.loops.write_if import Branch, no_samples, write_if

@@ -8,19 +8,67 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.maps.element_source import ElementSource
+from passes.maps.tensor_source import TensorSource
 from passes.site import MapResult, MapSite
-from passes.typing import Typings
+from passes.typing import Typings, ValueType
 
-__all__ = ["Form", "Held", "LoopBody", "OutputPlan", "dims_of_samples"]
+__all__ = [
+    "SPLITTABLE",
+    "Form",
+    "LoopBody",
+    "OutputPlan",
+    "can_split",
+    "dims_of_samples",
+    "slices_of",
+]
+
+SPLITTABLE = frozenset(
+    {
+        ir.DataType.FLOAT,
+        ir.DataType.DOUBLE,
+        ir.DataType.FLOAT16,
+        ir.DataType.INT32,
+        ir.DataType.INT64,
+        ir.DataType.BOOL,
+        ir.DataType.STRING,
+    }
+)
+"""Element types for which onnxruntime has SplitToSequence."""
+
+_MOST_PIECES = 64
+
+
+def can_split(dtype: ir.DataType | None, count: int | None) -> bool:
+    """Whether a tensor is cut into a sequence without insertion.
+
+    Args:
+        dtype: Its element type, if known.
+        count: Number of elements of the sequence, if known.
+    """
+    return dtype in SPLITTABLE or (count is not None and 0 < count <= _MOST_PIECES)
 
 
 class Form(enum.StrEnum):
-    """How a Loop collects one output of the body."""
+    """How a Loop collects one output of the body: stacked, packed, or in a sequence."""
 
     SCAN_OUTPUT = "scan output"
     BLOCKS = "blocks"
     INSERTION = "insertion"
+
+    @property
+    def layout(self) -> Layout:
+        """How the samples are held then."""
+        return _LAYOUTS[self]
+
+
+_LAYOUTS = {
+    Form.SCAN_OUTPUT: Layout.STACKED,
+    Form.BLOCKS: Layout.PACKED,
+    Form.INSERTION: Layout.SEQUENCE,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +119,22 @@ class OutputPlan:
     is_tensor: bool = False
     begin: tuple[int, ...] | None = None
 
+    def collected(self, value: ir.Value, lengths: Lengths | None = None) -> Batched:
+        """Return the record of what a Loop has collected.
+
+        Args:
+            value: The tensor or sequence.
+            lengths: With blocks: the size of each sample along the axis.
+        """
+        type_ = None if self.dtype is None else ir.TensorType(self.dtype)
+        return Batched(
+            self.form.layout,
+            value,
+            ValueType(type_, self.dims),
+            lengths=lengths,
+            axis=self.axis,
+        )
+
     @property
     def declared_axes(self) -> list[int]:
         """The axes whose number is only declared."""
@@ -79,21 +143,11 @@ class OutputPlan:
         return [axis for axis, (d, p) in pairs if isinstance(d, int) and p is None]
 
 
-@dataclasses.dataclass(frozen=True)
-class Held:
-    """One collected output: a stacked tensor, a packed one with lengths, or a sequence.
-
-    Attributes:
-        form: Which of the three.
-        value: The tensor or sequence.
-        lengths: With blocks: size of each sample along the axis, int64 ``[B]``.
-        axis: With blocks: the axis.
-    """
-
-    form: Form
-    value: ir.Value
-    lengths: ir.Value | None = None
-    axis: int = 0
+def slices_of(x: Batched) -> TensorSource:
+    """Return where a loop reads samples that are stacked or packed."""
+    if x.lengths is None:
+        return TensorSource.of_stacked(x.value)
+    return TensorSource(x.value, x.axis, split=x.lengths.value, is_whole=True)
 
 
 def dims_of_samples(

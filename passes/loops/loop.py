@@ -16,18 +16,19 @@ from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
 from passes.batching.table import families
 from passes.graph.builder import Builder
 from passes.graph.graphs import subgraphs, walk_nodes
 from passes.graph.hidden import hide_type
 from passes.loops.blocks import BlockLoopWriter
-from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.loops.one_shape import with_shapes, with_true_shape
 from passes.loops.writer import LoopWriter
 from passes.maps.element_source import ElementSource
 from passes.typing import Typings, ValueType
 
-__all__ = ["Form", "Held", "LoopBody", "OutputPlan", "write_loop"]
+__all__ = ["write_loop"]
 
 _INT64 = ir.DataType.INT64
 
@@ -49,7 +50,7 @@ def write_loop(
     count: ir.Value | None = None,
     *,
     is_some: bool = False,
-) -> dict[int, Held]:
+) -> dict[int, Batched]:
     """Record a Loop over the samples of a map.
 
     Args:
@@ -149,7 +150,7 @@ def _read_from_outside(body: LoopBody) -> list[ir.Value]:
     return [body.shared.get(value, value) for value in read if value not in inside]
 
 
-def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:
+def _enter_types(typings: Typings, plan: OutputPlan, held: Batched) -> None:
     """Tell what is known of the tensors that a loop gives: a later map may read them."""
     if plan.form is Form.INSERTION or plan.dims is None or plan.dtype is None:
         return
@@ -162,4 +163,4 @@ def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:
             dims[plan.axis] = None
         typing.set(held.value, ValueType(ir.TensorType(plan.dtype), tuple(dims)))
         if held.lengths is not None:
-            typing.set(held.lengths, ValueType(ir.TensorType(_INT64), (None,)))
+            typing.set(held.lengths.value, ValueType(ir.TensorType(_INT64), (None,)))

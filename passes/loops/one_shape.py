@@ -14,8 +14,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
 from passes.graph.builder import Builder
-from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.loops.forms import Form, LoopBody, OutputPlan
 
 __all__ = ["lacks_dims", "with_shapes", "with_true_shape"]
 
@@ -82,12 +83,12 @@ def _other_axes(plan: OutputPlan) -> list[int]:
 def with_true_shape(
     builder: Builder,
     plan: OutputPlan,
-    held: Held,
+    held: Batched,
     rows: ir.Value | None,
     count: ir.Value,
     *,
     is_some: bool = False,
-) -> Held:
+) -> Batched:
     """Record a Reshape that fails where the samples of a collected tensor differ in shape.
 
     A Loop of no steps yields 0 for each dimension that its types do not tell: a tensor that is

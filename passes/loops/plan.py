@@ -12,9 +12,9 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import is_operator, makers, walk_nodes
-from passes.loops.escape import can_split, escape
-from passes.loops.forms import dims_of_samples
-from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
+from passes.loops.batched_results import write_result
+from passes.loops.forms import Form, LoopBody, OutputPlan, can_split, dims_of_samples
+from passes.loops.loop import write_loop
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
 from passes.typing.value_types import is_number
@@ -256,9 +256,4 @@ def write_results(
     body = LoopBody.of(site)
     held = write_loop(builder, body, typings, plan.outputs, samples, is_some=is_some)
     count = site.elements[0][1].number(typings.proven)
-    values = []
-    for result in site.results:
-        output = plan.outputs[result.output]
-        rank = None if output.dims is None else len(output.dims)
-        values.append(escape(builder, result, held[result.output], rank, output.dtype, count))
-    return values
+    return [write_result(builder, r, held[r.output], count) for r in site.results]

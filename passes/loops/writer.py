@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
 from passes.graph.builder import Builder, tensor_value
 from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.node_copies import copy_body
-from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.maps.element_source import Read
 from passes.typing import Typings
 
@@ -143,7 +144,7 @@ class LoopWriter:
             copied.shape = ir.Shape([d if isinstance(d, int) else None for d in dims])
         return copied
 
-    def write(self, builder: Builder, count: ir.Value) -> dict[int, Held]:
+    def write(self, builder: Builder, count: ir.Value) -> dict[int, Batched]:
         """Record one Loop; no output has the form of blocks."""
         inserted = self.with_form(Form.INSERTION)
         scanned = self.with_form(Form.SCAN_OUTPUT)
@@ -176,7 +177,7 @@ class LoopWriter:
         held = {}
         for (i, form), value in zip(forms, loop.outputs, strict=True):
             self.set_type(value, i, form)
-            held[i] = Held(form, value)
+            held[i] = self.plans[i].collected(value)
         return held
 
     def set_type(self, value: ir.Value, output: int, form: Form) -> None:

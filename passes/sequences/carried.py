@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, is_used
 from passes.graph.splice import remove_dead
-from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import SPLITTABLE
 from passes.sequences.appended import Append, find_append
 from passes.sequences.carried_tensors import carry_joined
 from passes.sequences.known import KnownSequences

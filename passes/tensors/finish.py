@@ -9,8 +9,7 @@ from passes.graph.builder import Builder, tensor_value
 from passes.graph.graphs import is_operator
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead, splice
-from passes.loops.escape import SPLITTABLE
-from passes.loops.forms import Form, LoopBody, OutputPlan
+from passes.loops.forms import SPLITTABLE, Form, LoopBody, OutputPlan
 from passes.loops.loop import write_loop
 from passes.maps.tensor_source import TensorSource
 from passes.tensors.io import PassedSequence, TensorIo

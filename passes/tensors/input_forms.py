@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.flat_views import LEAST_OPSET
 from passes.graph.graphs import name_of
 from passes.graph.opsets import CARRIES_SEQUENCES
-from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import SPLITTABLE
 from passes.maps.sequence_map import is_sequence_map
 from passes.promises import Promises
 from passes.tensors.io import PassedSequence, Refusal

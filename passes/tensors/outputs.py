@@ -13,7 +13,7 @@ from passes.graph.made import operands
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
-from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import SPLITTABLE
 from passes.maps.sequence_source import before_identities, cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.promises import Promises

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graph.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.graph.graphs import all_nodes, node_paths, subgraphs, walk_nodes
-from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import SPLITTABLE
 from passes.reading.iterations import is_given, is_iteration
 from rewriter.reporting.remedies import naming
 

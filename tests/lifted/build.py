@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx import helper, numpy_helper
 
-from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import SPLITTABLE
 from tests.lifted.cases import CONSTANT, MAPPED, Official, Role, stable_hash
 
 __all__ = ["Lifted", "Sample", "build", "joins_rows"]

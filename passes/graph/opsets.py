@@ -8,10 +8,16 @@ import onnx
 import onnx_ir as ir
 
 from passes.graph.drafts import note
-from passes.graph.graphs import constant_value, is_default_domain, walk_nodes
+from passes.graph.graphs import constant_value, is_default_domain, is_operator, walk_nodes
 from passes.graph.zero_sizes import LEAST_OPSET, to_older_form
 
-__all__ = ["CARRIES_SEQUENCES", "find_misfit", "schema_of", "to_opset_form"]
+__all__ = [
+    "CARRIES_SEQUENCES",
+    "element_type_by_makers",
+    "find_misfit",
+    "schema_of",
+    "to_opset_form",
+]
 
 
 def schema_of(
@@ -31,6 +37,32 @@ def schema_of(
         return onnx.defs.get_schema(op_type, version, own)
     except onnx.defs.SchemaError:
         return None
+
+
+def element_type_by_makers(value: ir.Value) -> ir.DataType | None:
+    """Return the element type that is declared of a value, or that follows from the schemas.
+
+    A Shape yields int64 whatever it reads, a Relu what its operand is, and a Cast what it casts
+    to. None where nothing of that kind is known, as of a Loop.
+    """
+    while value.type is None:
+        node = value.producer()
+        if is_operator(node, "Cast"):
+            return ir.DataType(node.attributes.get_int("to", 0))
+        schema = None if node is None else schema_of(node.op_type, domain=node.domain)
+        if node is None or schema is None:
+            return None
+        made = schema.outputs[min(value.index() or 0, len(schema.outputs) - 1)]
+        accepted = _accepted(schema, made.type_str) or {made.type_str}
+        if len(accepted) == 1:
+            return _BY_NAME.get(*accepted)
+        pairs = zip(node.inputs, schema.inputs, strict=False)
+        alike = (v for v, formal in pairs if formal.type_str == made.type_str and v is not None)
+        found = next(alike, None)
+        if found is None or not made.is_homogeneous:
+            return None
+        value = found
+    return value.type.dtype
 
 
 def find_misfit(nodes: Iterable[ir.Node], opset: int) -> str | None:
@@ -103,6 +135,8 @@ _NAMES = {
     ir.DataType.UINT64: "uint64",
     ir.DataType.STRING: "string",
 }
+
+_BY_NAME = {f"tensor({name})": dtype for dtype, name in _NAMES.items()}
 
 
 CARRIES_SEQUENCES = 13

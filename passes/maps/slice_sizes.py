@@ -21,14 +21,17 @@ def write_dim(builder: Builder, tensor: ir.Value, axis: int) -> ir.Value:
 
 def starts_by(builder: Builder, tensor: ir.Value, axis: int, size: ir.Value) -> ir.Value:
     """Record the first row of each slice of one size, int64 ``[B]``; a size of 0 is an error."""
-    dim = write_dim(builder, tensor, axis)
+    return _starts_up_to(builder, write_dim(builder, tensor, axis), size)
+
+
+def _starts_up_to(builder: Builder, dim: ir.Value, size: ir.Value) -> ir.Value:
     return builder.op("Range", [builder.scalar(0), dim, size])
 
 
 def sizes_by(builder: Builder, tensor: ir.Value, axis: int, size: ir.Value) -> ir.Value:
     """Record the sizes of slices of one size, int64 ``[B]``; the last may be smaller."""
     dim = write_dim(builder, tensor, axis)
-    starts = builder.op("Range", [builder.scalar(0), dim, size])
+    starts = _starts_up_to(builder, dim, size)
     return builder.op("Min", [builder.op("Sub", [dim, starts]), size])
 
 

@@ -87,10 +87,18 @@ def _run_time_tensors(node: ir.Node, types: Types) -> Iterator[ir.Value]:
 
 
 def _constant_makers(value: ir.Value | None, types: Types) -> set[ir.Node] | None:
-    """Return the nodes that make a constant; None where a value depends on what is fed."""
+    """Return the nodes that make a constant; None where a value depends on what is fed.
+
+    Whether a shape is known is asked last, since the types of the whole model say so.
+    """
     makers: set[ir.Node] = set()
-    pending = [value]
-    while pending:
+    pending, shapes = [value], list[ir.Node]()
+    while pending or shapes:
+        if not pending:
+            shape = shapes.pop()
+            if not types.has_static_shape(shape):
+                pending += shape.inputs
+            continue
         value = pending.pop()
         if value is None or (value.is_initializer() and not value.is_graph_input()):
             continue
@@ -100,7 +108,8 @@ def _constant_makers(value: ir.Value | None, types: Types) -> set[ir.Node] | Non
         if node in makers:
             continue
         makers.add(node)
-        if node.op_type == "Shape" and types.has_static_shape(node):
+        if node.op_type == "Shape":
+            shapes.append(node)
             continue
         graphs = [graph for _, graph in subgraphs(node)]
         if (node.op_type != "Constant" and not node.inputs) or (graphs and node.op_type != "If"):

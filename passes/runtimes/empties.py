@@ -109,11 +109,12 @@ def is_expanded_to_nothing(node: ir.Node, types: Types) -> bool:
     onnxruntime takes an Expand from 1 to a constant 0 for one that changes nothing.
     """
     target = operand(node, 1)
+    if not _is_settled(target, types):
+        return False
     known = types.known(target)
     if known is not None:
         return bool((known == 0).any())
-    may_be = types.may_be_empty(node.outputs[0])
-    return may_be and _is_settled(target, types) and not _is_without_zero(target)
+    return not _is_without_zero(target) and types.may_be_empty(node.outputs[0])
 
 
 def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -78,10 +78,12 @@ def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
     That operator fails where the left side has no samples and the right has fewer axes.
     """
     left, right = operands(node)
+    if not _is_transposed(left) or not _is_fused(left, types):
+        return False
     rank, other = types.rank(left), types.rank(right)
     if rank is None or other is None or rank <= max(other, 2):
         return False
-    return _is_fused(left, types) and _is_transposed(left) and types.may_be_empty(left)
+    return types.may_be_empty(left)
 
 
 def _is_fused(value: ir.Value, types: Types) -> bool:
@@ -97,9 +99,8 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     before, where another one asks for that.
     """
     left, right = operands(node)
-    if types.rank(right) != 1 or not _is_fused(left, types):
-        return False
-    return any(maker.op_type == "Transpose" for maker in makers(left))
+    is_moved = any(maker.op_type == "Transpose" for maker in makers(left))
+    return is_moved and types.rank(right) == 1 and _is_fused(left, types)
 
 
 def is_of_halves(node: ir.Node, types: Types) -> bool:
@@ -111,12 +112,13 @@ def is_of_halves(node: ir.Node, types: Types) -> bool:
 
 
 def _ends_the_process(moved: ir.Value, other: ir.Value, types: Types) -> bool:
-    if types.rank(other) not in (None, 1, 2):
-        return False
     found = list(makers(moved, TAKEN_AWAY))
+    transposes = [maker for maker in found if maker.op_type == "Transpose"]
+    if not transposes or types.rank(other) not in (None, 1, 2):
+        return False
     if types.dtype(moved) != ir.DataType.FLOAT16 and not any(m.op_type == "Cast" for m in found):
         return False
-    return any(_moves_the_first(maker, types) for maker in found if maker.op_type == "Transpose")
+    return any(_moves_the_first(maker, types) for maker in transposes)
 
 
 def _moves_the_first(node: ir.Node, types: Types) -> bool:

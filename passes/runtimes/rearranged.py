@@ -151,9 +151,9 @@ def is_scaled_from_the_left(node: ir.Node, types: Types) -> bool:
     last operand that is a vector.
     """
     left, right = operands(node)
-    if types.rank(right) not in (1, None):
+    if not _is_normalized(right) or _is_normalized(left):
         return False
-    return _is_normalized(right) and not _is_normalized(left)
+    return types.rank(right) in (1, None)
 
 
 def _is_normalized(value: ir.Value) -> bool:
@@ -197,10 +197,11 @@ def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:
     onnxruntime makes ``w / t`` of ``w * (1 / t)``, which are other bits.
     """
     one, other = operands(node)
-    known, rank = constant_value(one), types.rank(other)
-    if known is None or rank is None or known.ndim > rank or known.dtype.kind != "f":
+    known = constant_value(one)
+    if known is None or known.dtype.kind != "f" or only_number(one) != 1:
         return False
-    return only_number(one) == 1
+    rank = types.rank(other)
+    return rank is not None and known.ndim <= rank
 
 
 def reciprocal(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

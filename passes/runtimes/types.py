@@ -16,6 +16,7 @@ from passes.graph.graphs import (
     graphs_inside,
     is_operator,
 )
+from passes.graph.opsets import element_type_by_makers
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -39,8 +40,9 @@ class Types:
         return type_values(self._model, proven=True)
 
     def dtype(self, value: ir.Value) -> ir.DataType | None:
-        """Return the element type of a tensor."""
-        return self._typing.dtype(value) if value.type is None else value.type.dtype
+        """Return the element type of a tensor: as declared, by what made it, or as inferred."""
+        found = element_type_by_makers(value)
+        return self._typing.dtype(value) if found is None else found
 
     def is_tensor(self, value: ir.Value) -> bool:
         """Whether a value is known to be a tensor."""
@@ -77,7 +79,9 @@ class Types:
             return dims is not None and all(isinstance(dim, int) for dim in dims[start:end])
 
         declared = None if value.shape is None else value.shape.dims
-        return is_static(declared) or is_static(self._typing.dims(value))
+        if is_static(declared) or value in self._model.graph.inputs:
+            return is_static(declared)
+        return is_static(self._typing.dims(value))
 
     def known(self, value: ir.Value) -> np.ndarray | None:
         """Return the integers or booleans that a value is in every run, None if not known."""

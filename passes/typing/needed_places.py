@@ -163,10 +163,11 @@ def _axis_of_place(node: ir.Node, folder: Folder) -> int | None:
     data, start = operand(node, 0), operand(node, 1)
     rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
     is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
-    if rank is None or not is_alone or not _takes_one(node, folder):
+    if rank is None or not is_alone:
         return None
     axis = 0 if axes is None else int(axes.item()) % rank
-    return axis if needs_one(folder, node.outputs[0], axis, rank) else None
+    is_needed = needs_one(folder, node.outputs[0], axis, rank)
+    return axis if is_needed and _takes_one(node, folder) else None
 
 
 def _takes_one(node: ir.Node, folder: Folder) -> bool:

@@ -3,133 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from passes.batching.batched_bodies import (
+    SHARED,
+    STACKED,
+    batch_body,
+    close_body,
+    form_of,
+)
 from passes.batching.carried_rounding import carries_rounding
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
-from passes.batching.lengths import Lengths
 from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
 from passes.decisions import Code, Decline
-from passes.graph.builder import BATCHED_KEY, Builder
+from passes.graph.builder import BATCHED_KEY
 from passes.graph.graphs import captured_values, is_operator, is_used
 from passes.typing import ValueType
 
 __all__ = ["loop", "scan"]
-
-
-@dataclasses.dataclass(frozen=True)
-class _BodyForm:
-    """How an input of a body is held."""
-
-    layout: Layout
-    lengths: Lengths | None = None
-    axis: int = 0
-    beside: Lengths | None = None
-
-
-_SHARED, _STACKED = _BodyForm(Layout.SHARED), _BodyForm(Layout.STACKED)
-
-
-@dataclasses.dataclass
-class _BranchBody:
-    """A body of Loop or Scan with a batch axis.
-
-    Attributes:
-        builder: Its nodes.
-        inputs: Its new inputs.
-        outputs: Its outputs.
-    """
-
-    builder: Builder
-    inputs: list[ir.Value]
-    outputs: list[Batched]
-
-
-def _new_input(value: ir.Value, x: Batched) -> ir.Value:
-    """Return the new input of a body for an old one that is held as ``x``."""
-    new = ir.Value(name=value.name, type=x.type.type)
-    new.shape = _shape(x, x.layout)
-    return new
-
-
-def _shape(x: Batched, layout: Layout) -> ir.Shape | None:
-    """Return what is known of the shape of a value in a layout."""
-    if x.type.dims is None or not isinstance(x.type.type, ir.TensorType):
-        return None
-    dims = [d if isinstance(d, int) else None for d in x.type.dims]
-    if layout is Layout.PACKED:
-        dims[x.axis] = None
-    return ir.Shape([None, *dims] if layout is Layout.STACKED else dims)
-
-
-def _batch_body(
-    ctx: Context,
-    graph: ir.Graph,
-    forms: Sequence[_BodyForm],
-    extra: Mapping[ir.Value, Batched],
-    rounding: Sequence[bool],
-) -> _BranchBody:
-    """Batch a body whose inputs are held in given forms."""
-    builder = Builder(ctx.builder.origin)
-    inputs, bindings = [], dict(extra)
-    for value, form, rounds in zip(graph.inputs, forms, rounding, strict=True):
-        known = ctx.type_of(value)
-        if form.layout is Layout.PACKED and known.dims == ():
-            raise Decline(
-                Code.RAGGED, f"{value.name} is declared a scalar, and its lengths differ"
-            )
-        x = Batched(
-            form.layout,
-            value,
-            known,
-            rounding=rounds,
-            lengths=form.lengths,
-            axis=form.axis,
-            beside=form.beside,
-        )
-        new = _new_input(value, x)
-        inputs.append(new)
-        bindings[value] = dataclasses.replace(x, value=new)
-    return _BranchBody(builder, inputs, ctx.nested(graph, bindings, builder))
-
-
-def _fixpoint(
-    ctx: Context,
-    graph: ir.Graph,
-    fixed_in: Sequence[_BodyForm],
-    states: list[_BodyForm],
-    scans: Sequence[_BodyForm],
-    fixed_out: int,
-    extra: Mapping[ir.Value, Batched],
-    rounding: bool,
-) -> _BranchBody:
-    """Batch a body until each state has the layout that the body gives it.
-
-    A state that starts shared and comes out stacked is stacked from the start. At most as many
-    rounds as there are states are needed.
-    """
-    while True:
-        forms = [*fixed_in, *states, *scans]
-        rounds = [rounding and position >= len(fixed_in) for position in range(len(forms))]
-        body = _batch_body(ctx, graph, forms, extra, rounds)
-        outs = body.outputs[fixed_out : fixed_out + len(states)]
-        grown = [_joined(x, was) for x, was in zip(outs, states, strict=True)]
-        if grown == states:
-            return body
-        states[:] = grown
-
-
-def _joined(x: Batched, was: _BodyForm) -> _BodyForm:
-    """Return the form of a state that began in one form and came out in another."""
-    if x.is_packed or was.layout is Layout.PACKED:
-        if _form(x) != was:
-            raise Decline(Code.RAGGED, "a state changes its length from step to step")
-        return was
-    return was if x.is_shared else _STACKED
 
 
 def _expanded_state(ctx: Context, x: Batched) -> ir.Value:
@@ -145,36 +40,6 @@ def _is_empty_sequence(x: Batched) -> bool:
     return x.is_shared and is_operator(x.value.producer(), "SequenceEmpty")
 
 
-def _close(ctx: Context, name: str, body: _BranchBody, layouts: Sequence[Layout]) -> ir.Graph:
-    """Make the graph of a batched body; an output is expanded where its place is stacked."""
-
-    def write(inner: Builder) -> Sequence[ir.Value]:
-        inner.nodes.extend(body.builder.nodes)
-        local = ctx.inside(inner)
-        outputs = []
-        for x, layout in zip(body.outputs, layouts, strict=True):
-            value = local.expanded(x) if layout is Layout.STACKED else x.value
-            outputs.append(_ranked(inner, value, x, layout))
-        return outputs
-
-    return ctx.builder.subgraph(name, body.inputs, write)
-
-
-def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.Value:
-    """Return an output of a body with its rank in its type, which onnxruntime's Scan asks for."""
-    if isinstance(x.type.type, ir.SequenceType):
-        return value
-    copied = inner.op("Identity", [value])
-    copied.type, copied.shape = x.type.type, _shape(x, layout)
-    return copied
-
-
-def _form(x: Operand) -> _BodyForm:
-    return (
-        _SHARED if x is None or x.is_shared else _BodyForm(x.layout, x.lengths, x.axis, x.beside)
-    )
-
-
 def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
     """Loop.
 
@@ -188,9 +53,9 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     initial = [ctx.operand(operands, i) for i in range(2, len(operands))]
     if any(x is not None and not x.is_shared for x in (count, condition)):
         return loop_of_samples(ctx, node, operands)
-    states = [_STACKED if _is_empty_sequence(x) else _form(x) for x in initial]
+    states = [STACKED if _is_empty_sequence(x) else form_of(x) for x in initial]
     rounding = carries_rounding(ctx, node, operands)
-    body = _fixpoint(ctx, graph, [_SHARED, _SHARED], states, [], 1, {}, rounding)
+    body = batch_body(ctx, graph, [SHARED, SHARED], states, [], 1, {}, rounding)
     if not body.outputs[0].is_shared:
         return loop_of_samples(ctx, node, operands)
     yields = zip(body.outputs, graph.outputs, strict=True)
@@ -201,12 +66,12 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         raise Decline(Code.RAGGED, "what its steps yield may differ in length")
     layouts = [Layout.SHARED, *(s.layout for s in states), *(x.layout for x in kept)]
     body.outputs[1 + len(states) :] = kept
-    closed = _close(ctx, "body", body, layouts)
+    closed = close_body(ctx, "body", body, layouts)
     inputs = [
         None if count is None else count.value,
         None if condition is None else condition.value,
         *(
-            _expanded_state(ctx, x) if form is _STACKED else x.value
+            _expanded_state(ctx, x) if form is STACKED else x.value
             for x, form in zip(initial, states, strict=True)
         ),
     ]
@@ -250,41 +115,30 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     extra: dict[ir.Value, Batched] = {}
     surroundings = ctx
     if ctx.may_be_empty:
-        for i, axis in enumerate(axes, len(given) - number):
-            if given[i].is_shared:
-                row = with_spare_row(ctx, given[i], axis)
-                given[i] = dataclasses.replace(given[i], value=row)
+        given = _with_spare_rows(ctx, given, axes)
         surroundings = ctx.with_batch(ctx.builder, ctx.op("Add", [ctx.batch, ctx.ints(1)]))
         given = [_with_spare(ctx, x) for x in given]
-        for value in captured_values(graph):
-            x = ctx.read(value)
-            extra[value] = _with_spare(ctx, x)
+        extra = {value: _with_spare(ctx, ctx.read(value)) for value in captured_values(graph)}
     initial, scanned = given[: len(given) - number], given[len(given) - number :]
-    states = [_form(x) for x in initial]
-    layouts = [x.layout for x in scanned]
+    states = [form_of(x) for x in initial]
     rounding = carries_rounding(ctx, node, operands)
-    rows = [_form(x) for x in scanned]
-    body = _fixpoint(surroundings, graph, [], states, rows, 0, extra, rounding)
+    rows = [form_of(x) for x in scanned]
+    body = batch_body(surroundings, graph, [], states, rows, 0, extra, rounding)
     steps = body.outputs[len(states) :]
     if any(x.is_packed for x in steps):
         raise Decline(Code.RAGGED, "what its body yields may differ in length")
     held = [*(s.layout for s in states), *(x.layout for x in steps)]
-    closed = _close(surroundings, "body", body, held)
+    closed = close_body(surroundings, "body", body, held)
     inputs = [
-        surroundings.expanded(x) if form is _STACKED else x.value
+        surroundings.expanded(x) if form is STACKED else x.value
         for x, form in zip(initial, states, strict=True)
     ]
     out_axes = ctx.attribute(node, "scan_output_axes", [0] * len(steps))
     attributes = {
         **node.attributes,
         "body": closed,
-        "scan_input_axes": [
-            a + 1 if layout is Layout.STACKED and a >= 0 else a
-            for a, layout in zip(axes, layouts, strict=True)
-        ],
-        "scan_output_axes": [
-            a + 1 if x.is_stacked and a >= 0 else a for a, x in zip(out_axes, steps, strict=True)
-        ],
+        "scan_input_axes": _axes_behind(axes, scanned),
+        "scan_output_axes": _axes_behind(out_axes, steps),
     }
     inputs += [x.value for x in scanned]
     new = ctx.builder.node("Scan", inputs, attributes, outputs=len(node.outputs))
@@ -296,6 +150,22 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
             cut = ctx.op("Slice", [value, ctx.ints(0), ctx.batch, ctx.ints(0)])
         outputs.append(Output(cut, layout))
     return outputs
+
+
+def _axes_behind(axes: Sequence[int], values: Sequence[Batched]) -> list[int]:
+    """Return axes of samples as they count behind the batch axis, where values are stacked."""
+    pairs = zip(axes, values, strict=True)
+    return [axis + (x.is_stacked and axis >= 0) for axis, x in pairs]
+
+
+def _with_spare_rows(ctx: Context, given: Sequence[Batched], axes: Sequence[int]) -> list[Batched]:
+    """Give the shared operands that are scanned, the last ones, a row where they have none."""
+    scanned = zip(given[len(given) - len(axes) :], axes, strict=True)
+    longer = [
+        dataclasses.replace(x, value=with_spare_row(ctx, x, axis)) if x.is_shared else x
+        for x, axis in scanned
+    ]
+    return [*given[: len(given) - len(axes)], *longer]
 
 
 def _with_spare(ctx: Context, x: Batched) -> Batched:

@@ -11,6 +11,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.boxes import boxes_of_spans
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
+from passes.batching.packed.bounded_rows import cut_rows
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.pads import pad_with
 from passes.batching.packed.row_by_row import (
@@ -23,7 +24,6 @@ from passes.batching.packed.row_by_row import (
 )
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
-from passes.batching.packed.spans import cut
 from passes.batching.shapes import fitting
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
@@ -64,7 +64,7 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     if key == data.lengths.size:
         return [ctx.packed(value, data.lengths, data.axis)]
     sizes, starts = data.lengths.value, data.lengths.starts
-    return [cut(ctx, value, bounds, sizes, starts, data.axis, step=by[place], key=key)]
+    return [cut_rows(ctx, value, bounds, sizes, starts, data.axis, step=by[place], key=key)]
 
 
 def split_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -1,10 +1,14 @@
-"""Slices of one tensor whose bounds differ from sample to sample."""
+"""Slices of one tensor whose bounds differ from sample to sample.
+
+Of a shared tensor of 7 rows, ``x[start : start + 3]`` with the starts ``[0, 2]`` is one Gather, by
+the rows ``[[0, 1, 2], [2, 3, 4]]``. Bounds ``[0:3]`` and ``[2:4]`` leave packed samples of the
+lengths ``[3, 2]``, see `passes.batching.packed.bounded_rows`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -12,12 +16,11 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.boxes import boxes
 from passes.batching.layouts import Batched
-from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
 from passes.batching.packed.alike_cuts import cut_alike, named_axes
+from passes.batching.packed.bounded_rows import LengthsKey, cut_rows
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
-from passes.batching.packed.segments import spread
 from passes.batching.packed.single_places import reads_one_place, single_place
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
@@ -27,13 +30,7 @@ from passes.reading.slice_bounds import Bounds
 from passes.reading.vector_reads import number_at
 from passes.typing import ValueType
 
-__all__ = ["cut", "span"]
-
-Key: TypeAlias = Linear | tuple[Linear, ...] | None
-"""How many rows are left of a sample, or what else tells that."""
-
-_FAR = 2**31
-"""Bounds that are further than any row are written as this one, which compares right."""
+__all__ = ["span"]
 
 
 def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -69,13 +66,13 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         return [_windows(ctx, data, bounds[0], _of_several(ctx, size, most), axis)]
     key = _key(ctx, node, axis, place) if step == 1 else None
     if data.is_shared:
-        made = cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)
+        made = cut_rows(ctx, data.value, bounds, size, axis=axis, step=step, key=key)
         if step == 1 and _is_zero(ctx, bounds[0]):
             ctx.wholes[made.value] = data.value
         return [made]
     starts = sample_numbers(ctx, size, 0)
     value = ctx.merged(data.value, data.dims)
-    return [cut(ctx, value, bounds, size, starts, step=step, key=key)]
+    return [cut_rows(ctx, value, bounds, size, starts, step=step, key=key)]
 
 
 def _only_cut(
@@ -120,7 +117,7 @@ def _is_zero(ctx: Context, bound: Batched) -> bool:
 
 
 def _behind_the_first(
-    ctx: Context, data: Batched, bounds: Sequence[Batched], axis: int, step: int, key: Key
+    ctx: Context, data: Batched, bounds: Sequence[Batched], axis: int, step: int, key: LengthsKey
 ) -> Output:
     """Cut stacked samples ``[B, *before, n, *rest]`` along an axis that is not their first.
 
@@ -131,7 +128,7 @@ def _behind_the_first(
     dims = (data.dims[axis], *(dim for i, dim in enumerate(data.dims) if i != axis))
     size = ctx.op("Gather", [ctx.op("Shape", [turned]), ctx.builder.scalar(1)], {"axis": 0})
     starts = sample_numbers(ctx, size, 0)
-    rows = cut(ctx, ctx.merged(turned, dims), bounds, size, starts, step=step, key=key)
+    rows = cut_rows(ctx, ctx.merged(turned, dims), bounds, size, starts, step=step, key=key)
     back = [*range(1, axis + 1), 0, *range(axis + 1, data.rank)]
     value = ctx.op("Transpose", [rows.value], {"perm": back})
     assert rows.lengths is not None
@@ -197,7 +194,7 @@ def _places(ctx: Context, width: ir.Value) -> ir.Value:
     return ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
 
 
-def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> Key:
+def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> LengthsKey:
     """Return how long slices are, or what tells it: two that have it in common are as long."""
     size = ctx.numbers.dimension(operand(node, 0), axis)
     left = None if size is None else rows_left(ctx, node, size, place)
@@ -205,76 +202,6 @@ def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> Key:
         return left
     bounds = [number_at(ctx.numbers, operand(node, i), place) for i in (1, 2)]
     return left if ctx.numbers.is_at_hand(left) else (*(n for n in bounds if n is not None), size)
-
-
-def cut(
-    ctx: Context,
-    value: ir.Value,
-    bounds: Sequence[Batched],
-    size: ir.Value,
-    starts: ir.Value | None = None,
-    axis: int = 0,
-    *,
-    step: int,
-    key: Key = None,
-) -> Output:
-    """Cut rows of each sample out of the rows of all.
-
-    The rows are read by one Gather. Bounds count and are clamped as Slice has it: a negative one
-    counts from the end, and a slice that ends before it starts is empty.
-
-    Args:
-        ctx: The context.
-        value: All rows.
-        bounds: Where each sample begins and ends, ``[1]``: shared or stacked.
-        size: How many rows a sample has: an int64 scalar, or int64 ``[B]``.
-        starts: The first row of each sample, int64 ``[B]``; None if it is row 0.
-        axis: The axis of the rows.
-        step: From one row to the next, not 0.
-        key: How many rows are left of a sample, or what else tells that; None if not known.
-    """
-    sizes, begins = _forwards(ctx, bounds, size) if step > 0 else _backwards(ctx, bounds, size)
-    if starts is not None:
-        begins = ctx.op("Add", [begins, starts])
-    if abs(step) > 1:
-        more = ctx.op("Add", [sizes, ctx.builder.scalar(abs(step) - 1)])
-        sizes = ctx.op("Div", [more, ctx.builder.scalar(abs(step))])
-    lengths = Lengths(ctx.builder, sizes, size=key if isinstance(key, Linear) else None)
-    if key is not None:
-        lengths = ctx.lengths_by(key, lambda: lengths)
-    if starts is None and step == 1 and lengths.likely is None:
-        lengths.likely = size  # as a rule, slices do not overlap
-    if step == 1:
-        total = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
-        places = ctx.op("Range", [ctx.builder.scalar(0), total, ctx.builder.scalar(1)])
-        begins = ctx.op("Sub", [begins, lengths.starts])
-    else:
-        places = ctx.op("Mul", [lengths.positions, ctx.builder.scalar(step)])
-    rows = ctx.op("Add", [places, spread(ctx, begins, lengths)])
-    return ctx.packed(ctx.op("Gather", [value, rows], {"axis": axis}), lengths, axis)
-
-
-def _forwards(
-    ctx: Context, bounds: Sequence[Batched], size: ir.Value
-) -> tuple[ir.Value, ir.Value]:
-    """Return how many rows lie between bounds, and the first of them."""
-    zero = ctx.builder.scalar(0)
-    first, last = (
-        ctx.op("Min", [ctx.op("Max", [_from_front(ctx, x, size), zero]), size]) for x in bounds
-    )
-    return ctx.op("Max", [ctx.op("Sub", [last, first]), zero]), first
-
-
-def _backwards(
-    ctx: Context, bounds: Sequence[Batched], size: ir.Value
-) -> tuple[ir.Value, ir.Value]:
-    """Return how many rows lie between bounds, the second one in front, and the last of them."""
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
-    begin, end = (_from_front(ctx, x, size) for x in bounds)
-    first = ctx.op("Max", [ctx.op("Min", [begin, ctx.op("Sub", [size, one])]), zero])
-    last = ctx.op("Max", [end, ctx.builder.scalar(-1)])
-    between = ctx.op("Max", [ctx.op("Sub", [first, last]), zero])
-    return ctx.op("Min", [between, size]), first
 
 
 def _axis(ctx: Context, operands: Sequence[Operand], rank: int, place: int) -> int:
@@ -294,22 +221,3 @@ def _step(ctx: Context, operands: Sequence[Operand]) -> int:
     if steps is not None and step is None:
         raise Decline(Code.NO_RULE, "its bounds differ by sample, and its step is not known")
     return 1 if step is None else int(step.reshape(-1)[0])
-
-
-def _from_front(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
-    """Return a bound of each sample as counted from its first row, int64 ``[B]``."""
-    number = bound.value
-    known = ctx.constant(bound)
-    if known is not None:
-        number = ctx.builder.constant(np.clip(known.astype(np.int64), -_FAR, _FAR - 1))
-    if bound.is_stacked:
-        number = ctx.squeeze(number, [1])
-    else:
-        number = ctx.op("Expand", [number, ctx.batch])
-    if known is not None and not (known < 0).any():
-        return number
-    if known is None and bound.dtype != ir.DataType.INT64:
-        number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
-    wrapped = ctx.op("Add", [number, size])
-    is_negative = ctx.op("Less", [number, ctx.builder.scalar(0)])
-    return ctx.op("Where", [is_negative, wrapped, number])

@@ -3,13 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx
 
 from passes.graph.opsets import schema_of
 
-__all__ = ["register_operator"]
+__all__ = ["NodeCall", "register_operator"]
+
+Dims: TypeAlias = list[Any]
+"""Dimensions as inference has them: a message, a number, or None where nothing is known."""
+
+
+class NodeCall:
+    """A node as its shape function sees it; it sets the types of its outputs."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def elem_type(self, position: int = 0) -> int:
+        """Return the element type of an input, 0 if unknown."""
+        known = self._context.get_input_type(position)
+        return 0 if known is None else int(known.tensor_type.elem_type)
+
+    def dims(self, position: int = 0) -> Dims | None:
+        """Return the dimensions of an input, None if the rank is unknown."""
+        known = self._context.get_input_type(position)
+        if known is None or not known.tensor_type.HasField("shape"):
+            return None
+        return list(known.tensor_type.shape.dim)
+
+    def attribute(self, name: str) -> onnx.AttributeProto | None:
+        """Return an attribute, None where the node leaves it out."""
+        found = self._context.get_attribute(name)
+        return found if isinstance(found, onnx.AttributeProto) and found.name else None
+
+    def number(self, name: str, default: int) -> int:
+        """Return an integer attribute."""
+        found = self.attribute(name)
+        return default if found is None else int(found.i)
+
+    def numbers(self, name: str) -> list[int]:
+        """Return a list of integers, none where the node leaves it out."""
+        found = self.attribute(name)
+        return [] if found is None else [int(n) for n in found.ints]
+
+    def set(self, elem_type: int, dims: Dims | None, output: int = 0) -> None:
+        """Set the type of an output; an unknown element type sets nothing."""
+        if not elem_type or output >= self._context.get_num_outputs():
+            return
+        made = onnx.TypeProto()
+        made.tensor_type.elem_type = elem_type
+        if dims is not None:
+            made.tensor_type.shape.dim.extend(map(_dim, dims))
+        self._context.set_output_type(output, made)
+
+
+def _dim(dim: Any) -> Any:
+    made = onnx.TensorShapeProto.Dimension()
+    if isinstance(dim, int):
+        made.dim_value = dim
+    elif dim is not None:
+        made.CopyFrom(dim)
+    return made
 
 
 def register_operator(

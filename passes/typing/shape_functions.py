@@ -14,7 +14,7 @@ from typing import Any
 
 import onnx
 
-from passes.typing.own_operators import register_operator
+from passes.typing.own_operators import NodeCall, register_operator
 
 __all__ = [
     "DOMAIN",
@@ -29,95 +29,40 @@ __all__ = [
 
 DOMAIN, VERSION = "seqmap.types", 1
 _OP_TYPE, _NAME = "Typed", "seqmap_operator"
-
-Dims = list[Any]
 _FLOAT, _INT64, _STRING = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.STRING
 
 
-class _NodeCall:
-    """A node as its shape function sees it; it sets the types of its outputs."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-
-    def elem_type(self, position: int = 0) -> int:
-        """Return the element type of an input, 0 if unknown."""
-        known = self._context.get_input_type(position)
-        return 0 if known is None else int(known.tensor_type.elem_type)
-
-    def dims(self, position: int = 0) -> Dims | None:
-        """Return the dimensions of an input, None if the rank is unknown."""
-        known = self._context.get_input_type(position)
-        if known is None or not known.tensor_type.HasField("shape"):
-            return None
-        return list(known.tensor_type.shape.dim)
-
-    def attribute(self, name: str) -> onnx.AttributeProto | None:
-        """Return an attribute, None where the node leaves it out."""
-        found = self._context.get_attribute(name)
-        return found if isinstance(found, onnx.AttributeProto) and found.name else None
-
-    def number(self, name: str, default: int) -> int:
-        """Return an integer attribute."""
-        found = self.attribute(name)
-        return default if found is None else int(found.i)
-
-    def numbers(self, name: str) -> list[int]:
-        """Return a list of integers, none where the node leaves it out."""
-        found = self.attribute(name)
-        return [] if found is None else [int(n) for n in found.ints]
-
-    def set(self, elem_type: int, dims: Dims | None, output: int = 0) -> None:
-        """Set the type of an output; an unknown element type sets nothing."""
-        if not elem_type or output >= self._context.get_num_outputs():
-            return
-        made = onnx.TypeProto()
-        made.tensor_type.elem_type = elem_type
-        if dims is not None:
-            made.tensor_type.shape.dim.extend(map(_dim, dims))
-        self._context.set_output_type(output, made)
-
-
-def _dim(dim: Any) -> Any:
-    made = onnx.TensorShapeProto.Dimension()
-    if isinstance(dim, int):
-        made.dim_value = dim
-    elif dim is not None:
-        made.CopyFrom(dim)
-    return made
-
-
-def _like_first(call: _NodeCall) -> None:
+def _like_first(call: NodeCall) -> None:
     """The type of the first input."""
     call.set(call.elem_type(), call.dims())
 
 
-def _floats_like_first(call: _NodeCall) -> None:
+def _floats_like_first(call: NodeCall) -> None:
     """Floats in the shape of the input."""
     call.set(_FLOAT, call.dims())
 
 
-def _rows(call: _NodeCall, elem_type: int, columns: Any, output: int = 0) -> None:
+def _rows(call: NodeCall, elem_type: int, columns: Any, output: int = 0) -> None:
     """One row of so many columns for each row of the input; a vector is one row."""
     dims = call.dims()
     first = None if dims is None else 1 if len(dims) == 1 else dims[0]
     call.set(elem_type, [first, columns], output)
 
 
-def _linear_regressor(call: _NodeCall) -> None:
+def _linear_regressor(call: NodeCall) -> None:
     _rows(call, _FLOAT, call.number("targets", 1))
 
 
-def _tree_regressor(call: _NodeCall) -> None:
+def _tree_regressor(call: NodeCall) -> None:
     found = call.attribute("n_targets")
     _rows(call, _FLOAT, None if found is None else int(found.i))
 
 
-def _svm_regressor(call: _NodeCall) -> None:
+def _svm_regressor(call: NodeCall) -> None:
     _rows(call, _FLOAT, 1)
 
 
-def _tree_classifier(call: _NodeCall) -> None:
+def _tree_classifier(call: NodeCall) -> None:
     """Labels ``[N]`` and scores ``[N, E]``."""
     dims = call.dims()
     first = None if dims is None else 1 if len(dims) == 1 else dims[0]
@@ -126,18 +71,18 @@ def _tree_classifier(call: _NodeCall) -> None:
     _rows(call, _FLOAT, None, 1)
 
 
-def _feature_vectorizer(call: _NodeCall) -> None:
+def _feature_vectorizer(call: NodeCall) -> None:
     sizes = call.attribute("inputdimensions")
     _rows(call, _FLOAT, None if sizes is None else sum(sizes.ints))
 
 
-def _distances(call: _NodeCall) -> None:
+def _distances(call: NodeCall) -> None:
     """``[M, N]`` of ``[M, C]`` and ``[N, C]``."""
     one, other = call.dims(0), call.dims(1)
     call.set(call.elem_type(), [one and one[0], other and other[0]])
 
 
-def _fused_product(call: _NodeCall) -> None:
+def _fused_product(call: NodeCall) -> None:
     """MatMul of matrices that may be transposed; batches that differ are unknown."""
     one, other = call.dims(0), call.dims(1)
     if one is None or other is None or len(one) < 2 or len(one) != len(other):
@@ -149,7 +94,7 @@ def _fused_product(call: _NodeCall) -> None:
     call.set(call.elem_type(), [*same, rows, columns])
 
 
-def _cut(call: _NodeCall) -> None:
+def _cut(call: NodeCall) -> None:
     """Slice by bounds that are not known: the axes that it does not name stay as they are."""
     dims, axes = call.dims(), call.attribute("axes")
     if dims is not None:
@@ -159,7 +104,7 @@ def _cut(call: _NodeCall) -> None:
     call.set(call.elem_type(), dims)
 
 
-def _sorted(call: _NodeCall) -> None:
+def _sorted(call: NodeCall) -> None:
     """TopK of an unknown number: values and places, along all other axes as many as there are."""
     dims, axis = call.dims(), call.number("axis", -1)
     if dims is not None:
@@ -168,7 +113,7 @@ def _sorted(call: _NodeCall) -> None:
     call.set(_INT64, dims, 1)
 
 
-def _pooled(call: _NodeCall) -> None:
+def _pooled(call: NodeCall) -> None:
     """A pool that rounds up: no window begins behind the image, not even in what pads it."""
     dims, kernel = call.dims(), call.numbers("kernel_shape")
     if dims is not None:
@@ -188,13 +133,13 @@ def _pooled(call: _NodeCall) -> None:
     call.set(_INT64, dims, 1)
 
 
-def _first_axes(call: _NodeCall, rank: int) -> int:
+def _first_axes(call: NodeCall, rank: int) -> int:
     """Return how many axes are cut that are not named: as many as there are bounds."""
     bounds = call.dims(1)
     return int(bounds[0].dim_value) if bounds and bounds[0].HasField("dim_value") else rank
 
 
-def _counted(call: _NodeCall) -> None:
+def _counted(call: NodeCall) -> None:
     """The numbers from 0 to a dimension of the second input, of the type of the first."""
     dims, axis = call.dims(1), call.number("axis", 0)
     is_known = dims is not None and -len(dims) <= axis < len(dims)
@@ -213,7 +158,7 @@ _LIKE_FIRST = (
     "SkipSimplifiedLayerNormalization",
 )
 
-_FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
+_FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     ("ai.onnx.ml", "Scaler"): _floats_like_first,
     ("ai.onnx.ml", "Normalizer"): _floats_like_first,
     ("ai.onnx.ml", "Imputer"): _like_first,
@@ -300,4 +245,4 @@ def _attributes(schema: Any) -> list[Any]:
 
 def _infer(context: Any) -> None:
     domain, op_type = (text.decode() for text in context.get_attribute(_NAME).strings)
-    _FUNCTIONS[domain, op_type](_NodeCall(context))
+    _FUNCTIONS[domain, op_type](NodeCall(context))

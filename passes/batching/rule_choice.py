@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
@@ -16,9 +16,10 @@ from passes.batching.packed import rules as packed_rules
 from passes.batching.promotion import Promotions
 from passes.decisions import Code, Decline
 from passes.graph.drafts import drafting
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain, is_operator, subgraphs
+from passes.typing import ValueType
 
-__all__ = ["RuleChoice", "choose_rule"]
+__all__ = ["RuleChoice", "choose_rule", "may_be_discrete", "widens"]
 
 # They fill the table.
 assert rules
@@ -106,6 +107,32 @@ def choose_rule(
     if laid is not None:
         rule = _or_laid(rule, laid.rule)
     return RuleChoice(rule, rounds, said.discrete, flat is not None)
+
+
+def may_be_discrete(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]) -> bool:
+    """Whether a node may yield something else for what is rounded otherwise: a Floor may.
+
+    Args:
+        node: The node.
+        opset: Version of ONNX's operators.
+        type_of: Returns what is known of a value.
+    """
+    said = table.find(node, opset)
+    if isinstance(said, table.Row) and widens(node, type_of):
+        return False
+    return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
+
+
+def widens(node: ir.Node, type_of: Callable[[ir.Value], ValueType]) -> bool:
+    """Whether a node is a Cast of floats that rounds none of them."""
+    if not is_operator(node, "Cast"):
+        return False
+    types = [type_of(v).type for v in (*node.inputs, *node.outputs) if v is not None]
+    sizes = [_WIDTHS.get(one.dtype, 0) for one in types if one is not None]
+    return len(sizes) == 2 and 0 < sizes[0] <= sizes[1]
+
+
+_WIDTHS = {ir.DataType.FLOAT16: 16, ir.DataType.FLOAT: 32, ir.DataType.DOUBLE: 64}
 
 
 def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.RaggedRow | None:

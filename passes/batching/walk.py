@@ -28,18 +28,17 @@ from passes.batching.flat.moves import stacked_or_packed
 from passes.batching.layouts import Batched, Layout, with_flat
 from passes.batching.lengths import Lengths
 from passes.batching.packed.evening import evened
-from passes.batching.rule_choice import choose_rule
+from passes.batching.rule_choice import choose_rule, may_be_discrete, widens
 from passes.decisions import Code, Decline, Reason
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
-from passes.graph.graphs import captured_values, is_operator, reads_of, subgraphs, walk_nodes
+from passes.graph.graphs import captured_values, reads_of, subgraphs, walk_nodes
 from passes.graph.node_copies import copy_body
 from passes.typing import Typings
 
 __all__ = ["Walk"]
 
 NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
-_WIDTHS = {ir.DataType.FLOAT16: 16, ir.DataType.FLOAT: 32, ir.DataType.DOUBLE: 64}
 NO_DECLINES: Mapping[ir.Node, Decline] = types.MappingProxyType({})
 
 
@@ -120,7 +119,9 @@ class Walk(BodyState):
             if node in kept:
                 self.causes.keep(node, kept[node])
                 self._keep(node, operands)
-            elif all(x.is_shared for x in operands) and not self._may_draw(node):
+            elif all(x.is_shared for x in operands) and not table.may_draw(
+                node, self.options.opset
+            ):
                 self._hoist(node, operands)
             else:
                 self._batch(node, inputs, operands, said)
@@ -129,9 +130,6 @@ class Walk(BodyState):
         if self.causes.reasons and not captured:
             apart = [v for v in node.inputs if v is not None and not self.read(v).is_shared]
             self.causes.pass_on(node, apart)
-
-    def _may_draw(self, node: ir.Node) -> bool:
-        return table.may_draw(node, self.options.opset)
 
     def _decline(self, node: ir.Node, operands: Sequence[Batched], decline: Decline) -> None:
         """Leave a node in a loop and note why.
@@ -195,7 +193,7 @@ class Walk(BodyState):
             takes_flat=asked.takes_packed_as_flat,
         )
         rounding = any(x.rounding for x in operands)
-        if chosen.is_discrete and rounding and not self._widens(node):
+        if chosen.is_discrete and rounding and not widens(node, self.type_of):
             self.flips.append(node)
             if self.options.asked.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
@@ -328,23 +326,13 @@ class Walk(BodyState):
             if is_sequence or x.beside or x.is_flat:
                 self.demotions.between(node, -1)
         rounding = any(x.rounding for x in operands)
-        if rounding and self.options.asked.exact and self._may_be_discrete(node):
+        if (
+            rounding
+            and self.options.asked.exact
+            and may_be_discrete(node, self.options.opset, self.type_of)
+        ):
             self.demotions.rounded(node, self._path)
             rounding = False
         for value in node.outputs:
             type_ = self.type_of(value)
             self.env[value] = Batched(Layout.PER_SAMPLE, value, type_, index, rounding)
-
-    def _may_be_discrete(self, node: ir.Node) -> bool:
-        said = table.find(node, self.options.opset)
-        if isinstance(said, table.Row) and self._widens(node):
-            return False
-        return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
-
-    def _widens(self, node: ir.Node) -> bool:
-        """Whether a node is a Cast of floats that rounds none of them."""
-        if not is_operator(node, "Cast"):
-            return False
-        types = [self.type_of(v).type for v in (*node.inputs, *node.outputs) if v is not None]
-        sizes = [_WIDTHS.get(one.dtype, 0) for one in types if one is not None]
-        return len(sizes) == 2 and 0 < sizes[0] <= sizes[1]

@@ -111,6 +111,7 @@ class Walk(BodyState):
         inputs = [None if v is None else self.read(v) for v in node.inputs]
         captured = [self.read(v) for _, g in subgraphs(node) for v in captured_values(g)]
         operands = [x for x in (*inputs, *captured) if x is not None]
+        is_one_for_all = all(x.is_shared for x in operands)
         said = table.find(node, self.options.opset)
         if isinstance(said, table.Never) and said.code is Code.RANDOM:
             self._decline(node, operands, Decline(said.code, said.reason))
@@ -119,9 +120,7 @@ class Walk(BodyState):
             if node in kept:
                 self.causes.keep(node, kept[node])
                 self._keep(node, operands)
-            elif all(x.is_shared for x in operands) and not table.may_draw(
-                node, self.options.opset
-            ):
+            elif is_one_for_all and not table.may_draw(node, self.options.opset):
                 self._hoist(node, operands)
             else:
                 self._batch(node, inputs, operands, said)

@@ -51,7 +51,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     lacks = facts.options.lacks
     if not original.patterns or original.rest or "If" in lacks or original.node.op_type in lacks:
         return None
-    limits = [flag for plan in plans for flag in plan.fused[None].walk.limits]
+    limits = [flag for plan in plans for flag in plan.choice.forms[None].walk.limits]
     if limits and (len(plans) > 1 or plans[0].needs_samples):
         return None
     is_known = site.elements[0][1].number(facts.typings.proven) is not None
@@ -70,7 +70,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         return _copied(builder, site, min(few, _most_copied(original)), facts) if few else None
     if not few and not limits:
         return None
-    early = [flag for plan in plans for flag in plan.fused[None].walk.early]
+    early = [flag for plan in plans for flag in plan.choice.forms[None].walk.early]
     tried = [_copy(site, facts) for asked in (few, early, limits) if asked]
     copies = [copy for copy in tried if copy is not None]
     if len(copies) < len(tried):
@@ -127,7 +127,7 @@ def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: Fusi
 
 def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return up to how many iterations the Loop as given is faster."""
-    told = max(plan.few for plan in plans)
+    told = max(plan.choice.few for plan in plans)
     if told:
         return told
     given = cost_of_given(plans[0].site.originals[0].node)
@@ -148,11 +148,11 @@ def _copy(site: MapSite, facts: FusionFacts) -> LoopCopy | None:
 
 def _is_batched_whole(plan: FusionPlan) -> bool:
     """Whether a map is batched in one form, which needs no loop and no other form beside it."""
-    return len(plan.site.originals) == 1 and list(plan.fused) == [None]
+    return len(plan.site.originals) == 1 and list(plan.choice.forms) == [None]
 
 
 def _cost(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> Cost:
     """Return what the maps cost, and the operators behind them."""
-    costs = [cost_of_body(plan.fused[None], facts.typings) for plan in plans]
+    costs = [cost_of_body(plan.choice.forms[None], facts.typings) for plan in plans]
     fixed = sum(cost.fixed for cost in costs) + cost_of_stages(behind)
     return Cost(fixed, sum(cost.each for cost in costs))

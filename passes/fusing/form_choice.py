@@ -69,9 +69,20 @@ class FormChoice:
     reasons: tuple[Reason, ...] = ()
 
     @property
+    def bodies(self) -> list[FusedBody]:
+        """All that is batched, behind whatever guard."""
+        return [body for body in (*self.forms.values(), self.rest) if body is not None]
+
+    @property
     def is_guarded(self) -> bool:
         """Whether all its bodies stand behind guards."""
         return bool(self.forms) and None not in self.forms
+
+    @property
+    def few_note(self) -> str:
+        """What runs for few samples, for the reader."""
+        where = "by copies of the body" if self.is_copied else "in one loop"
+        return f"up to {self.few} samples run {where}, which is faster"
 
     def few_for(self, check: GuardCheck | None) -> int:
         """Return up to how many samples the form behind a guard is left out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from passes.decisions import Code, Decision, Reason
+from passes.fusing.form_choice import FormChoice
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guarded_walks import declared_elements
@@ -36,13 +37,12 @@ def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if not body.walk.fused:
         return declined
     guarded = list(dict.fromkeys(sequences))
-    decision = plan_decision(site, {GuardCheck.SHAPES: body}, guarded, loop, facts)
-    decision.reasons.insert(0, REPAIRED)
     declared = declared_elements(site, facts, guarded)
     relied = {sequence: dims for sequence, dims in declared.items() if dims is not None}
-    return FusionPlan(
-        site, {GuardCheck.SHAPES: body}, guarded, True, loop, decision, relied=relied
-    )
+    choice = FormChoice({GuardCheck.SHAPES: body}, relied=relied)
+    decision = plan_decision(site, choice, guarded, facts)
+    decision.reasons.insert(0, REPAIRED)
+    return FusionPlan(site, choice, guarded, True, loop, decision)
 
 
 REPAIRED = Reason(Code.REPAIRED)

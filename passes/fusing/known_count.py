@@ -65,9 +65,10 @@ def _nodes(original: Original) -> int:
 def _batched(original: Original, plans: Sequence[FusionPlan], facts: FusionFacts) -> Cost:
     """Return what is batched costs in the dearest of its forms, with what stands behind it."""
     behind = cost_of_stages(node for node in original.written if not is_map(node))
-    forms = [[cost_of_body(f, facts.typings) for f in plan.fused.values()] for plan in plans]
+    bodies = [plan.choice.forms.values() for plan in plans]
+    forms = [[cost_of_body(body, facts.typings) for body in some] for some in bodies]
     dearest = [max(costs, key=lambda cost: cost.fixed) for costs in forms]
-    asked = sum(_asked(form) for plan in plans for form in plan.fused.values())
+    asked = sum(_asked(body) for some in bodies for body in some)
     return Cost(behind + asked + sum(c.fixed for c in dearest), sum(c.each for c in dearest))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
-from passes.fusing.fusion_plan import FusionPlan, few_note
+from passes.fusing.fusion_plan import FusionPlan
 from passes.graph.builder import ORIGIN_KEY, Builder, needed_nodes
 from passes.graph.drafts import drop_uses, note
 from passes.graph.graphs import walk_nodes
@@ -73,12 +73,12 @@ class FewIterations:
     def without_few(self, plan: FusionPlan) -> FusionPlan:
         """Return a plan that does not ask for what is asked here: how many samples, what sizes."""
         if self.limits:
-            return dataclasses.replace(plan, few=0, asks_sizes=False)
-        return dataclasses.replace(plan, few=0) if self._asks_for(plan) else plan
+            return dataclasses.replace(plan.with_any_number(), asks_sizes=False)
+        return plan.with_any_number() if self._asks_for(plan) else plan
 
     def _asks_for(self, plan: FusionPlan) -> bool:
         """Whether no fewer iterations run otherwise than a map has samples for another form."""
-        return 0 < plan.few <= self.few
+        return 0 < plan.choice.few <= self.few
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.
@@ -107,7 +107,7 @@ class FewIterations:
             graph.remove(self.asked)
             return
         plan.decision.few = self.few
-        known = few_note(plan.few, is_copied=plan.is_copied)
+        known = plan.choice.few_note
         if (self.limits or self._asks_for(plan)) and known in plan.decision.notes:
             plan.decision.notes.remove(known)
         how = "by copies of its body" if self.is_copied else "in the Loop as given"

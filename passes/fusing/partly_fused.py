@@ -112,7 +112,8 @@ def _as_loop(
     decision = dataclasses.replace(
         kept, verdict=Verdict.EXPANDED, form=form, notes=[*kept.notes, *patterns]
     )
-    return FusionPlan(site, {}, [], False, dataclasses.replace(loop, decision=kept), decision)
+    original = dataclasses.replace(loop, decision=kept)
+    return FusionPlan(site, FormChoice({}), [], False, original, decision)
 
 
 def _where_sizes_agree(
@@ -131,8 +132,8 @@ def ask_sizes(site: MapSite, facts: FusionFacts, loop: LoopPlan) -> FusionPlan |
     body = walk_alternative(site, facts, GuardCheck.SIZES)
     if body is None:
         return None
-    fused: dict[GuardCheck | None, FusedBody] = {GuardCheck.SIZES: body}
-    return FusionPlan(site, fused, [], True, loop, plan_decision(site, fused, [], loop, facts))
+    choice = FormChoice({GuardCheck.SIZES: body})
+    return FusionPlan(site, choice, [], True, loop, plan_decision(site, choice, [], facts))
 
 
 def is_carried(site: MapSite) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -11,9 +11,8 @@ import onnx_ir as ir
 from passes.batching.walk import Walk
 from passes.decisions import BoundaryValue, Code, Decision, Reason, Verdict
 from passes.fusing.flat_cost import flat_note
-from passes.fusing.fused_body import FusedBody
+from passes.fusing.form_choice import FormChoice
 from passes.fusing.fusion_facts import FusionFacts
-from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite, Rest
 from passes.typing import Typing, ValueType
 
@@ -21,54 +20,85 @@ __all__ = ["joined_decision", "kept_form", "plan_decision", "why_unguarded"]
 
 
 def plan_decision(
-    site: MapSite,
-    fused: Mapping[GuardCheck | None, FusedBody],
-    guarded: Collection[ir.Value],
-    loop: LoopPlan,
-    facts: FusionFacts,
-    rest: FusedBody | None = None,
+    site: MapSite, choice: FormChoice, guarded: Collection[ir.Value], facts: FusionFacts
 ) -> Decision:
-    """Say what a map becomes, and on what that relies."""
-    is_guarded = None not in fused
-    walk = (next(iter(fused.values())) if is_guarded else fused[None]).walk
-    kept = any(walk.loops)
-    verdict = Verdict.GUARDED if is_guarded else Verdict.FISSIONED if kept else Verdict.FUSED
-    form = "batched if " + ", else if ".join(c.value for c in fused if c) if is_guarded else ""
-    if GuardCheck.SLICES in fused:
+    """Say what a map becomes, and on what that relies.
+
+    Args:
+        site: The map.
+        choice: Its form, with a fused body at least.
+        guarded: The sequences that guards ask.
+        facts: What holds for all maps.
+    """
+    walk = (next(iter(choice.forms.values())) if choice.is_guarded else choice.forms[None]).walk
+    reasons = [*walk.reasons]
+    if not site.originals and not site.lengths_are_equal(facts.typings.proven):
+        reasons.append(Reason(Code.SURPLUS_IGNORED))
+    walks = [body.walk for body in choice.bodies]
+    return Decision(
+        site.path,
+        site.op_type,
+        _verdict(choice, walk),
+        _form(choice, walk),
+        [*reasons, *choice.reasons],
+        _assumptions(site, choice, guarded, facts),
+        _notes(site, choice, walk, facts),
+        sum(map(len, walk.loops)),
+        _boundary_values(site, walks, facts.typings.declared),
+        few=choice.few,
+    )
+
+
+def _verdict(choice: FormChoice, walk: Walk) -> Verdict:
+    if choice.is_guarded:
+        return Verdict.GUARDED
+    return Verdict.FISSIONED if any(walk.loops) else Verdict.FUSED
+
+
+def _form(choice: FormChoice, walk: Walk) -> str:
+    """Say what a map becomes: behind which guards, and with what in loops."""
+    form = "batched if " + ", else if ".join(c.value for c in choice.forms if c)
+    form = form if choice.is_guarded else ""
+    if GuardCheck.SLICES in choice.forms:
         form = "stacked if all slices are equally long, else packed"
-    if kept:
+    if any(walk.loops):
         form = f"{form + ', ' if form else ''}{kept_form(walk)}"
-    if rest is not None:
-        form = f"{form}, else {kept_form(rest.walk)}"
-    notes = _flip_notes(walk, facts)
-    if any(batched.is_flat for batched in walk.env.values()):
-        note = flat_note(site, walk, site.elements[0][1].number(facts.typings.proven))
-        notes += [] if note is None else [note]
-    assumptions = [
+    return form if choice.rest is None else f"{form}, else {kept_form(choice.rest.walk)}"
+
+
+def _assumptions(
+    site: MapSite, choice: FormChoice, guarded: Collection[ir.Value], facts: FusionFacts
+) -> list[str]:
+    """Say what is promised or declared, and asked by no guard."""
+    promised = [
         f"{site.path}: all elements of '{sequence.name}' have one shape (promised)"
         for sequence in facts.sequences_of_open_shape(site, is_promised=True)
         if sequence not in guarded
     ]
-    unguarded = fused.get(None, rest)
-    if unguarded is not None:
-        assumptions += [
-            f"{site.path}: the declared element types hold for '{value.name}'; a sample that "
-            "breaks them is an error when the model runs"
-            for value in unguarded.taken_as_declared(facts.typings)
-        ]
-    assumptions += [line for one in site.originals for line in one.assumptions]
-    notes[:0] = [line for one in site.originals for line in one.patterns]
-    notes[:0] = [f"read as a map: {one.dialect}" for one in site.originals[-1:] if one.dialect]
-    reasons = [*walk.reasons]
-    if not site.originals and not site.lengths_are_equal(facts.typings.proven):
-        reasons.append(Reason(Code.SURPLUS_IGNORED))
-    notes.extend(dict.fromkeys([*walk.limits.values(), *walk.padded]))
-    count = sum(map(len, walk.loops))
-    walks = [one.walk for one in [*fused.values(), *([rest] if rest else [])]]
-    boundary = _boundary_values(site, walks, facts.typings.declared)
-    return Decision(
-        site.path, site.op_type, verdict, form, reasons, assumptions, notes, count, boundary
-    )
+    unguarded = choice.forms.get(None, choice.rest)
+    declared = [] if unguarded is None else unguarded.taken_as_declared(facts.typings)
+    promised += [
+        f"{site.path}: the declared element types hold for '{value.name}'; a sample that "
+        "breaks them is an error when the model runs"
+        for value in declared
+    ]
+    return promised + [line for one in site.originals for line in one.assumptions]
+
+
+def _notes(site: MapSite, choice: FormChoice, walk: Walk, facts: FusionFacts) -> list[str]:
+    """Say how a Loop was read, what may come out otherwise, and when a loop is faster."""
+    notes = [f"read as a map: {one.dialect}" for one in site.originals[-1:] if one.dialect]
+    notes += [line for one in site.originals for line in one.patterns]
+    notes += _flip_notes(walk, facts)
+    if any(batched.is_flat for batched in walk.env.values()):
+        note = flat_note(site, walk, site.elements[0][1].number(facts.typings.proven))
+        notes += [] if note is None else [note]
+    notes += dict.fromkeys([*walk.limits.values(), *walk.padded])
+    notes += [choice.few_note] if choice.few else []
+    return notes + [
+        f"where {check.value}, up to {few} samples run in one loop, which is faster"
+        for check, few in choice.few_of.items()
+    ]
 
 
 _MOST_TOLD = 3

@@ -19,7 +19,7 @@ from passes.fusing.form_choice import (
 )
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, few_note
+from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guard_choice import choose_guarded_by_cost, choose_guards
 from passes.fusing.guarded_walks import Behind, walk_behind_guards
 from passes.fusing.partly_fused import (
@@ -62,7 +62,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     loop = _without_fusion(site, facts)
     why_loop = _why_untrusted(site, facts.typings) or why_unguarded(site)
     if why_loop is not None:
-        return dataclasses.replace(loop.decision, reasons=[why_loop, *loop.decision.reasons])
+        return _stays(loop, why_loop)
     plain = walk_site(site, facts, None)
     if not site.originals and any(plain.walk.loops):
         plain = least_in_loops(site, facts, plain)
@@ -73,49 +73,46 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     unproven = facts.unproven_sequences(site)
     behind = _behind_guards(site, facts, plain) if unproven else Behind()
     choice = choose_form(site, facts, loop, plain, behind)
-    fused = choice.forms
-    if any(body.walk.limits for body in fused.values()) and not _has_loop(site, facts, loop):
-        fused = {}
-    is_loop = not fused or (None in fused and _stays_loop(plain, facts))
-    if is_loop:
+    if not choice.forms or _is_better_as_loop(site, facts, loop, plain, choice):
         return plan_unfused(site, facts, loop, plain, behind, choice)
     guarded = unproven if choice.is_guarded else []
-    reading = where_slices_agree(site, facts, plain) if site.originals and not guarded else None
-    if reading is not None:
-        fused = {GuardCheck.SLICES: reading, **fused}
-        choice = with_question(reading.site, facts, loop, plain, choice)
-    decision = plan_decision(site, fused, guarded, loop, facts, choice.rest)
-    decision.reasons.extend(choice.reasons)
+    if site.originals and not guarded:
+        choice = _with_slices(site, facts, loop, plain, choice)
     needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if _is_open_behind(site, facts):
         choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
         if needs_samples or yields_rows_of_loops(plain, facts.typings.proven):
-            reasons = [OPEN_RESULT, *loop.decision.reasons]
-            return dataclasses.replace(loop.decision, reasons=reasons)
-    if choice.few:
-        decision.notes.append(few_note(choice.few, is_copied=choice.is_copied))
-        decision.few = choice.few
-    decision.notes.extend(
-        f"where {check.value}, up to {few} samples run in one loop, which is faster"
-        for check, few in choice.few_of.items()
-    )
-    plan = FusionPlan(
-        site,
-        fused,
-        guarded,
-        needs_samples,
-        loop,
-        decision,
-        rest=choice.rest,
-        few=choice.few,
-        is_copied=choice.is_copied,
-        few_of=choice.few_of,
-        most_bytes=choice.most_bytes,
-        relied=choice.relied,
-    )
+            return _stays(loop, OPEN_RESULT)
     if needs_samples and _has_no_samples(site, facts):
-        return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
-    return plan
+        return _stays(loop, _NO_SAMPLES)
+    decision = plan_decision(site, choice, guarded, facts)
+    return FusionPlan(site, choice, guarded, needs_samples, loop, decision)
+
+
+def _stays(loop: LoopPlan, why: Reason) -> Decision:
+    """Say that a map stays what it is without fusion, and why."""
+    return dataclasses.replace(loop.decision, reasons=[why, *loop.decision.reasons])
+
+
+def _is_better_as_loop(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, choice: FormChoice
+) -> bool:
+    """Whether a form asks for a loop that cannot be written, or is hardly more than a loop."""
+    if None in choice.forms and _stays_loop(plain, facts):
+        return True
+    is_limited = any(body.walk.limits for body in choice.forms.values())
+    return is_limited and not _has_loop(site, facts, loop)
+
+
+def _with_slices(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, choice: FormChoice
+) -> FormChoice:
+    """Return the choice with a form in front for slices that turn out to be even, if any is."""
+    reading = where_slices_agree(site, facts, plain)
+    if reading is None:
+        return choice
+    asked = with_question(reading.site, facts, loop, plain, choice)
+    return dataclasses.replace(asked, forms={GuardCheck.SLICES: reading, **choice.forms})
 
 
 def _without_fusion(site: MapSite, facts: FusionFacts) -> LoopPlan:

@@ -37,25 +37,25 @@ class Questions:
         self._typings = typings
         self._hidden: dict[ir.Value, ir.Value] = {}
         self._shapes: dict[ir.Value, Shapes] = {}
-        bodies = [b for b in (*plan.fused.values(), plan.rest) if b is not None]
-        packed = dict.fromkeys(s for body in bodies for s in body.asked)
-        by_rows = [c for c in plan.fused if c in (GuardCheck.ROWS, GuardCheck.LENGTHS)]
-        by_shape = GuardCheck.SHAPES in plan.fused
+        packed = dict.fromkeys(s for body in plan.choice.bodies for s in body.asked)
+        by_rows = [c for c in plan.choice.forms if c in (GuardCheck.ROWS, GuardCheck.LENGTHS)]
+        by_shape = GuardCheck.SHAPES in plan.choice.forms
         self._enough = {
             check: builder.op("Greater", [count, builder.scalar(few)])
-            for check, few in plan.few_of.items()
+            for check, few in plan.choice.few_of.items()
         }
         enough = next(iter(self._enough.values()), None)
         asked = {}
         for sequence in dict.fromkeys([*plan.guarded, *packed]):
-            dims = plan.relied.get(sequence)
+            dims = plan.choice.relied.get(sequence)
             if sequence not in plan.guarded:  # promised: only its lengths are wanted
                 dims = (None,) * _declared_rank(plan.site, sequence, typings)
             rows = bool(dims) and (bool(by_rows) or sequence in packed)
             most = _most_numbers(sequence, plan) if sequence in plan.guarded else None
             asked[sequence] = Asked(self.hidden(sequence), dims, by_shape, rows, most, enough)
         if asked:
-            always = {s for body in (plan.fused.get(None), plan.rest) if body for s in body.asked}
+            unguarded = (plan.choice.forms.get(None), plan.choice.rest)
+            always = {s for body in unguarded if body for s in body.asked}
             found = read_shapes(builder, count, list(asked.values()), gives_up=not always)
             self._shapes = dict(zip(asked, found, strict=True))
 
@@ -75,7 +75,7 @@ class Questions:
     def holds(self, check: GuardCheck) -> ir.Value:
         """Record what a guard asks: a boolean scalar."""
         plan, builder = self._plan, self._builder
-        condition = plan.fused[check].site.condition
+        condition = plan.choice.forms[check].site.condition
         if condition is not None:
             builder.nodes.extend(condition.builder.nodes)
             return condition.holds
@@ -83,7 +83,7 @@ class Questions:
         if check is GuardCheck.SHAPES:
             flags = [one.equal for one in shapes.values()]
         else:  # nothing is relied on of elements of unknown rank, which stay per-sample
-            known = [one for sequence, one in shapes.items() if sequence in plan.relied]
+            known = [one for sequence, one in shapes.items() if sequence in plan.choice.relied]
             flags = [one.equal if one.alike is None else one.alike for one in known]
         tests = [flag for flag in flags if flag is not None]
         tests += _equal_lengths(builder, plan.site, self._typings)
@@ -106,9 +106,9 @@ def _declared_rank(site: MapSite, sequence: ir.Value, typings: Typings) -> int:
 def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:
     """Return how many numbers an element may hold for a guard to pay, None for any number."""
     dtype = sequence.type.dtype if isinstance(sequence.type, ir.SequenceType) else None
-    if plan.most_bytes is None or not is_number(dtype):
+    if plan.choice.most_bytes is None or not is_number(dtype):
         return None
-    return int(plan.most_bytes / dtype.itemsize)
+    return int(plan.choice.most_bytes / dtype.itemsize)
 
 
 def _equal_lengths(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:

@@ -122,7 +122,7 @@ class Turn:
             kept: Decision | None = None
             for node in maps:
                 found = plan_fusion(self._read(node), facts)
-                if isinstance(found, Decision) or not found.fused:
+                if isinstance(found, Decision) or not found.choice.forms:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)

@@ -55,11 +55,6 @@ class GuardCheck(enum.StrEnum):
     SIZES = "the tensors are equally long"
     SLICES = "equally long slices"
 
-    @property
-    def is_of_reading(self) -> bool:
-        """Whether a map is read in another way where it holds."""
-        return self in (GuardCheck.SIZES, GuardCheck.SLICES)
-
 
 @dataclasses.dataclass(frozen=True)
 class Condition:

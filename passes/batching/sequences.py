@@ -11,7 +11,7 @@ from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 
-__all__ = ["at", "concatenate", "construct", "erase", "has_element", "insert", "length", "split"]
+__all__ = ["at", "concatenate", "construct", "has_element", "insert", "length", "split"]
 
 
 def _shared_position(ctx: Context, operands: Sequence[Operand], index: int) -> ir.Value | None:
@@ -34,13 +34,7 @@ def construct(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 
 def at(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """SequenceAt a shared position."""
-    position = _shared_position(ctx, operands, 1)
-    return ctx.same(node, [ctx.operand(operands, 0).value, position])
-
-
-def erase(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """SequenceErase at a shared position."""
+    """SequenceAt and SequenceErase at a shared position."""
     position = _shared_position(ctx, operands, 1)
     return ctx.same(node, [ctx.operand(operands, 0).value, position])
 

@@ -26,6 +26,7 @@ __all__ = [
     "is_nonnegative",
     "least",
     "not_more",
+    "sole_atom",
 ]
 
 
@@ -243,7 +244,7 @@ def not_more(number: Linear) -> Linear:
 
 def if_positive(number: Linear) -> Linear:
     """Return what a number is if it is positive: simpler where it is no less than 0 by a rule."""
-    atom = _sole_atom(number)
+    atom = sole_atom(number)
     members = [m for m in atom.members if m != Linear(0)] if isinstance(atom, Greatest) else []
     return greatest(members) if members else number
 
@@ -278,7 +279,7 @@ def _extreme(
 
     members: list[Linear] = []
     for number in numbers:
-        inner = _sole_atom(number)
+        inner = sole_atom(number)
         members.extend(inner.members if isinstance(inner, kind) else [number])
     kept: list[Linear] = []
     for number in dict.fromkeys(members):
@@ -291,7 +292,8 @@ def _extreme(
     return Linear.of(kind(frozenset(kept)))
 
 
-def _sole_atom(number: Linear) -> Atom | None:
+def sole_atom(number: Linear) -> Atom | None:
+    """Return the atom that a number is, None if it is anything else."""
     if number.constant or len(number.terms) != 1:
         return None
     ((atom, count),) = number.terms

@@ -15,6 +15,7 @@ from rewriter import backends
 from rewriter.backends import BackendError, Session
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
+from rewriter.feeding.feed_files import plain_array
 from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
 from rewriter.model_files import files, weights
 from rewriter.model_files.models import AnyModel
@@ -115,18 +116,12 @@ def _npz(outputs: dict[str, Any]) -> bytes:
     for number, value in enumerate(outputs.values()):
         if isinstance(value, list):
             arrays[f"out__{number}__len"] = np.array(len(value), np.int64)
-            arrays |= {f"out__{number}__{i}": _plain(item) for i, item in enumerate(value)}
+            arrays |= {f"out__{number}__{i}": plain_array(item) for i, item in enumerate(value)}
         elif value is not None:
-            arrays[f"out__{number}"] = _plain(value)
+            arrays[f"out__{number}"] = plain_array(value)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
-
-
-def _plain(value: Any) -> np.ndarray[Any, Any]:
-    """Return the array in a form that npz holds without pickle."""
-    array = np.asarray(value)
-    return array.astype(np.str_) if array.dtype.kind == "O" else array
 
 
 def _describe(value: Any) -> dict[str, Any]:

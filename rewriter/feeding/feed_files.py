@@ -21,7 +21,7 @@ from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.feeding.input_specs import InputSpec, input_specs
 from rewriter.model_files import models
 
-__all__ = ["read_expected", "read_feeds", "write_feeds"]
+__all__ = ["plain_array", "read_expected", "read_feeds", "write_feeds"]
 
 Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | Mapping[str, Array]
@@ -118,9 +118,9 @@ def write_feeds(path: str | os.PathLike[str], feeds: Mapping[str, Any]) -> None:
     for name, value in feeds.items():
         if isinstance(value, list):
             arrays[f"in__{name}__len"] = np.array(len(value), np.int64)
-            arrays.update({f"in__{name}__{i}": _plain(item) for i, item in enumerate(value)})
+            arrays.update({f"in__{name}__{i}": plain_array(item) for i, item in enumerate(value)})
         elif value is not None:
-            arrays[f"in__{name}"] = _plain(value)
+            arrays[f"in__{name}"] = plain_array(value)
     with Path(path).open("wb") as file:
         np.savez(file, **arrays)
 
@@ -181,7 +181,7 @@ def _tensor(
     return _restore(arrays[f"in__{spec.name}"], spec.dtype), used
 
 
-def _plain(value: Any) -> Array:
+def plain_array(value: Any) -> Array:
     """Return the array in a form that npz can hold without pickle."""
     array = np.asarray(value)
     return array.astype(np.str_) if array.dtype.kind == "O" else array

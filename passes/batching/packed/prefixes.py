@@ -19,7 +19,7 @@ from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.padding import places_inside, width_of
 from passes.batching.packed.products import own_or, padded_product
 from passes.graph.builder import Builder
-from passes.reading.integers import TRIP, Atom, Greatest, Least, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Greatest, Least, Linear, is_nonnegative, sole_atom
 
 __all__ = ["product_with_first_rows"]
 
@@ -148,7 +148,7 @@ def _is_steady(ctx: Context, number: Linear) -> bool:
 
     All of them together are at least half as many as the largest for each sample then.
     """
-    atom = _sole(number)
+    atom = sole_atom(number)
     if isinstance(atom, Least | Greatest):
         return all(_is_steady(ctx, member) for member in atom.members)
     rest = number.without(TRIP)
@@ -163,7 +163,7 @@ def _is_even(ctx: Context, number: Linear) -> bool:
     """
     if ctx.numbers.is_shared(number):
         return True
-    atom = _sole(number)
+    atom = sole_atom(number)
     if isinstance(atom, Greatest):
         others = [member for member in atom.members if member != Linear()]
         return len(others) == 1 and _is_even(ctx, others[0])
@@ -181,11 +181,3 @@ def _members(number: Linear) -> list[Linear]:
         if isinstance(atom, Least) and count == 1 and len(atom.members) == 2:
             return [member + number.without(atom) for member in atom.members]
     return []
-
-
-def _sole(number: Linear) -> Atom | None:
-    """Return the atom that a number is, None if it is anything else."""
-    if number.constant or len(number.terms) != 1:
-        return None
-    ((atom, count),) = number.terms
-    return atom if count == 1 else None

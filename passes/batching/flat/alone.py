@@ -1,4 +1,7 @@
-"""The operand that is flat where all others are shared."""
+"""The operand that is flat where all others are shared.
+
+Of ``x * 2`` with images ``x`` it is ``x``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Operators that work along one axis of a sample, which is no axis along which samples differ.
 
 Each row holds all places along that axis, so that they run on all rows at once.
+
+A Softmax along the channels of images ``[h, w, 3]`` runs on the rows of 3 numbers.
 """
 
 from __future__ import annotations

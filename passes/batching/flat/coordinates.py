@@ -2,6 +2,8 @@
 
 The formulas, and the order of their operations in float32, are those of onnxruntime's CPU kernels;
 ONNX's specification has the same without saying how they round.
+
+By ``half_pixel``, from 3 places to 6, place 0 lies at ``(0 + .5) / 2 - .5 = -.25``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The sizes of flat samples: which rows of a tensor each sample has."""
+"""The sizes of flat samples: which rows of a tensor each sample has.
+
+Sizes ``[[2, 3], [1, 4]]``: six rows and four, which begin at rows ``[0, 6]``. Place ``(1, 2)`` of
+the first image is row ``1 * 3 + 2``.
+"""
 
 from __future__ import annotations
 

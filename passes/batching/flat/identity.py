@@ -1,4 +1,7 @@
-"""EyeLike of flat samples: ones on a diagonal of matrices of several sizes."""
+"""EyeLike of flat samples: ones on a diagonal of matrices of several sizes.
+
+Of sizes ``[[2, 3], [1, 1]]`` the ones stand in rows 0, 4 and 6 of seven.
+"""
 
 from __future__ import annotations
 

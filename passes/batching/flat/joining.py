@@ -1,4 +1,8 @@
-"""Concat of flat samples, along an axis of the rows or along one whose sizes differ."""
+"""Concat of flat samples, along an axis of the rows or along one whose sizes differ.
+
+Images ``[2, 3]`` and ``[2, 1]`` joined along their columns are ``[2, 4]``: columns 0 to 2 read
+the first one, and column 3 the second.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operators that look each element of flat samples up in what all samples share."""
+"""Operators that look each element of flat samples up in what all samples share.
+
+A table of 5 rows that all samples share is read by the six and four numbers of images ``[2, 3]``
+and ``[1, 4]`` in one Gather.
+"""
 
 from __future__ import annotations
 

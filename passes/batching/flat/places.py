@@ -1,4 +1,7 @@
-"""The rows that the places of flat samples read."""
+"""The rows that the places of flat samples read.
+
+Place ``(1, 2)`` of an image ``[2, 3]`` whose rows begin at row 6 reads row ``6 + 1 * 3 + 2``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Products of samples that differ along several axes: padded with zeros, multiplied, cut again."""
+"""Products of samples that differ along several axes: padded with zeros, multiplied, cut again.
+
+Matrices ``[2, 3]`` and ``[1, 4]`` by ``[3, 5]`` and ``[4, 5]`` are padded to ``[2, 2, 4]`` and
+``[2, 4, 5]``. Of the product ``[2, 2, 5]`` ten and five numbers are kept.
+"""
 
 from __future__ import annotations
 

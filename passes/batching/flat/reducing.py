@@ -1,4 +1,7 @@
-"""Reductions of flat samples."""
+"""Reductions of flat samples.
+
+The sums along the columns of images ``[2, 3]`` and ``[1, 4]`` are vectors of the lengths 2 and 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Expand, Tile, DepthToSpace and SpaceToDepth of flat samples."""
+"""Expand, Tile, DepthToSpace and SpaceToDepth of flat samples.
+
+Repeated twice along its columns, ``[2, 3]`` is ``[2, 6]``: column ``k`` reads column ``k % 3``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The numbers of the axes that a Resize of flat samples changes: sizes, scales and places."""
+"""The numbers of the axes that a Resize of flat samples changes: sizes, scales and places.
+
+By scales of 1.5, ``[2, 3]`` has the sizes ``[3, 4]``, and by the sizes ``[4, 6]`` scales of 2.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Where samples are yet to be read off their rows, each place from one row, it makes no difference
 which comes first.
+
+A Relu of images ``[2, 3]`` and ``[1, 4]`` runs once, on ten rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The record of a flat value: its rows, and how its samples lie in them."""
+"""The record of a flat value: its rows, and how its samples lie in them.
+
+Images ``[2, 3]`` and ``[1, 4]`` are ten rows. Turned over, they read the rows
+``[0, 3, 1, 4, 2, 5]`` and ``[6, 7, 8, 9]``, and no row moves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sizes of each axis behind a Resize of flat samples."""
+"""The sizes of each axis behind a Resize of flat samples.
+
+By a scale of 1.5, ``[2, 3]`` becomes ``[3, 4]``: 4.5 columns are 4.
+"""
 
 from __future__ import annotations
 

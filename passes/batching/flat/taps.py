@@ -1,6 +1,8 @@
 """Interpolation: each place of a result is a weighted sum of a few places, in onnxruntime's order.
 
 The sums are those of onnxruntime's CPU kernels, term by term, so that float32 rounds alike.
+
+A place at 2.25 has .75 of place 2 and .25 of place 3.
 """
 
 from __future__ import annotations

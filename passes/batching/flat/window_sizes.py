@@ -2,6 +2,8 @@
 
 Rounded up, the last window may begin in an image and end behind it. With SAME there is a window
 for each step that begins in an image, and what is padded hangs on the size of the image.
+
+A kernel of 3 in steps of 2 has 2 windows in 5 places, and 2 in 6; rounded up it has 3 in 6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Crops and pads of flat samples: which places a result reads along each axis."""
+"""Crops and pads of flat samples: which places a result reads along each axis.
+
+Cropped by 1 place in front, place ``k`` reads place ``k + 1``. Padded by 1, it reads place
+``k - 1``, and place 0 the number that pads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Slices of several axes some of whose bounds are the same for all samples."""
+"""Slices of several axes some of whose bounds are the same for all samples.
+
+Of ``x[0:2, start : start + 3]`` with a start of each sample, one Slice cuts the first axis of all
+samples to 2 places. What is left to do names axis 1 alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Attention over sequences of different length, padded under a mask."""
+"""Attention over sequences of different length, padded under a mask.
+
+Sequences of 2 and 3 places become ``[2, 3, size]``. The mask lets queries see the keys
+``[[1, 1, 0], [1, 1, 1]]``, and the third row of the first result is cut off.
+"""
 
 from __future__ import annotations
 

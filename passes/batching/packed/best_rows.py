@@ -1,4 +1,9 @@
-"""ArgMax, ArgMin and Hardmax of packed samples."""
+"""ArgMax, ArgMin and Hardmax of packed samples.
+
+Lengths ``[2, 3]`` of the values ``[4, 9, 7, 7, 1]``: the greatest are ``[9, 7]``. The rows that
+hold them have the places ``[1]`` and ``[0, 1]`` in their samples, of which the first are
+``[1, 0]``.
+"""
 
 from __future__ import annotations
 

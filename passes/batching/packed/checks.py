@@ -1,4 +1,8 @@
-"""Checks, in the graph, for what would fail on a single sample."""
+"""Checks, in the graph, for what would fail on a single sample.
+
+Where lengths ``[2, 3]`` have to be ``[2, 4]``, one sample differs: two numbers cannot be reshaped
+to ``2 + 1``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 onnxruntime copies a sequence when something is inserted. Steps are therefore collected in blocks,
 and blocks in another sequence: the time grows with the number of steps, not with its square.
+
+Of 100 steps the first 64 are joined to one tensor, the other 36 to another, and then these two.
 """
 
 from __future__ import annotations

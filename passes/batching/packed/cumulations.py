@@ -1,4 +1,8 @@
-"""Cumulative sums and products along the axis in which packed samples differ in length."""
+"""Cumulative sums and products along the axis in which packed samples differ in length.
+
+Lengths ``[3, 2]`` of ``[1, 2, 3, 4, 5]``: a first step adds the row before, ``[1, 3, 5, 4, 9]``,
+and a second one the row two before, ``[1, 3, 6, 4, 9]``.
+"""
 
 from __future__ import annotations
 

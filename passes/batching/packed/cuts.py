@@ -1,4 +1,9 @@
-"""Operators that cut packed samples and put them together."""
+"""Operators that cut packed samples and put them together.
+
+Lengths ``[3, 2]``: ``x[1:]`` reads rows 1, 2 and 4 of the five, with the lengths ``[2, 1]``.
+Joined with samples of the lengths ``[1, 1]`` they are ``[3, 2]`` again, and the parts of each
+sample lie side by side.
+"""
 
 from __future__ import annotations
 

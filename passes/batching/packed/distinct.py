@@ -4,6 +4,10 @@ One Unique over the elements of all samples gives each element the number of its
 order of the values. A second one over pairs of sample and number, made one integer, finds the
 different elements of each sample: in the order of the samples, and within one by value, or by
 first occurrence if the result is not sorted.
+
+Samples ``[b, a, b]`` and ``[b]`` hold the values with the numbers ``[1, 0, 1]`` and ``[1]``. The
+pairs are ``01, 00, 01`` and ``11``: two different elements of the first sample, one of the
+second.
 """
 
 from __future__ import annotations

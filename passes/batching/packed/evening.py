@@ -1,4 +1,7 @@
-"""Packed samples that are proven to be equally long, stacked."""
+"""Packed samples that are proven to be equally long, stacked.
+
+Lengths ``[2, 2]``: four rows ``[4, *rest]`` are ``[2, 2, *rest]``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 The rows are cut into tiles of about as many as a sample has on average, and the matrix of its
 sample is gathered for each tile.
+
+Samples of 5 and 1 rows are cut into tiles of 3 rows, for which the matrices of the samples
+``[0, 0, 1]`` are gathered.
 """
 
 from __future__ import annotations

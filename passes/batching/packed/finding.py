@@ -1,4 +1,8 @@
-"""Positions that are found in each sample, as many as there are: NonZero, NonMaxSuppression."""
+"""Positions that are found in each sample, as many as there are: NonZero, NonMaxSuppression.
+
+Flags ``[1, 0, 1]`` and ``[0, 1, 0]`` of two samples are found at ``[[0, 0, 1], [0, 2, 1]]``: the
+first row says how many there are of each sample, ``[2, 1]``, the second one where they are.
+"""
 
 from __future__ import annotations
 

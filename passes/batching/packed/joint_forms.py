@@ -1,4 +1,8 @@
-"""The common form of two results, where each sample has one of them."""
+"""The common form of two results, where each sample has one of them.
+
+Of images ``[2, 3]`` and ``[4, 3]`` rows of 3 numbers are the common form, with the lengths 2 and
+4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Values from outside of a loop, as the samples of one step have them."""
+"""Values from outside of a loop, as the samples of one step have them.
+
+Where only samples 0 and 2 of three have a further step, a captured ``[3, *s]`` is its rows 0 and
+2 there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Samples whose numbers of steps are known: a step is for the first ones, the longest first."""
+"""Samples whose numbers of steps are known: a step is for the first ones, the longest first.
+
+Numbers of steps ``[1, 3, 2]``: the order is ``[1, 2, 0]``, and the three steps are for its first
+3, 2 and 1 samples.
+"""
 
 from __future__ import annotations
 

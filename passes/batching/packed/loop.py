@@ -1,4 +1,7 @@
-"""Loop whose trip count or condition differs from sample to sample."""
+"""Loop whose trip count or condition differs from sample to sample.
+
+Trip counts ``[1, 3, 2]`` are six iterations, which run in three steps of 3, 2 and 1 samples.
+"""
 
 from __future__ import annotations
 

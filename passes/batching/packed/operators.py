@@ -1,4 +1,8 @@
-"""Single operators that work row by row under a condition of their own."""
+"""Single operators that work row by row under a condition of their own.
+
+Bounds ``[0, 1]`` of two samples are spread to the rows of the lengths ``[2, 1]`` first:
+``[0, 0, 1]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The row of a sample at each place of its padded form, by the mode of Pad."""
+"""The row of a sample at each place of its padded form, by the mode of Pad.
+
+Three rows padded by 2 on both sides: ``edge`` reads the places ``[0, 0, 0, 1, 2, 2, 2]``, and
+``reflect`` ``[2, 1, 0, 1, 2, 1, 0]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Packed samples side by side, as operators with lengths of their own want them, and back."""
+"""Packed samples side by side, as operators with lengths of their own want them, and back.
+
+Lengths ``[2, 0, 3]``: five rows are laid out as ``[3, 3, *rest]``, in the places
+``[[0, 1, -], [-, -, -], [2, 3, 4]]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""If whose condition differs from sample to sample: each branch runs for those that take it."""
+"""If whose condition differs from sample to sample: each branch runs for those that take it.
+
+Conditions ``[1, 0, 1]``: samples 0 and 2 go through one branch and sample 1 through the other.
+Their results, in the order ``[0, 2, 1]``, are read back in the order of the samples.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Operators that pick from packed samples, or by packed positions or conditions."""
+"""Operators that pick from packed samples, or by packed positions or conditions.
+
+Lengths ``[3, 2]``: position 1 of the second sample is row ``3 + 1`` of all rows, and position -1
+is row ``3 + 2 - 1``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""LSTM, GRU and RNN over packed samples, padded under the operator's own lengths."""
+"""LSTM, GRU and RNN over packed samples, padded under the operator's own lengths.
+
+Sequences of 2 and 3 steps run as ``[2, 3, N, I]``, and what lies behind the second step of the
+first is cut off.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Regions of interest of packed samples: any number of them in the images of each sample."""
+"""Regions of interest of packed samples: any number of them in the images of each sample.
+
+Two samples of 2 images each: the ``batch_indices`` ``[0]`` and ``[1, 0]`` become ``[0, 3, 2]``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Samples that say after each step whether they go on: who is done leaves the batch."""
+"""Samples that say after each step whether they go on: who is done leaves the batch.
+
+Of samples ``[0, 1, 2]`` that say ``[go on, stop, go on]`` the next step is for ``[0, 2]``.
+"""
 
 from __future__ import annotations
 

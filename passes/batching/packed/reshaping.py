@@ -2,6 +2,8 @@
 
 The axes before it keep their number of elements; those behind it may join it or leave it, by a
 number that is the same for all samples.
+
+Lengths ``[2, 3]`` of rows of 4: as vectors, ``[5, 4]`` is ``[20]``, with the lengths ``[8, 12]``.
 """
 
 from __future__ import annotations

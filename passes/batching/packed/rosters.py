@@ -1,4 +1,8 @@
-"""The samples that take a step together, where the number of steps differs."""
+"""The samples that take a step together, where the number of steps differs.
+
+Numbers of steps ``[1, 3, 2]``: three samples take the first step together, two the second, and
+one the third.
+"""
 
 from __future__ import annotations
 

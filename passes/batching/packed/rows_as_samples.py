@@ -1,4 +1,7 @@
-"""Rows of packed samples, each seen as a sample of one row: what batches samples batches rows."""
+"""Rows of packed samples, each seen as a sample of one row: what batches samples batches rows.
+
+A Det of samples ``[2, 4, 4]`` and ``[3, 4, 4]`` is one of five matrices.
+"""
 
 from __future__ import annotations
 

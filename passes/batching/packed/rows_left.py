@@ -1,4 +1,7 @@
-"""The number of rows that a Slice leaves of a sample, as a sum of lengths and numbers."""
+"""The number of rows that a Slice leaves of a sample, as a sum of lengths and numbers.
+
+``x[1:]`` leaves ``max(n - 1, 0)`` of ``n`` rows, and ``x[:3]`` leaves ``min(n, 3)``.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 All samples go through their steps together, the longest first: step ``t`` works on those that have
 more than ``t`` rows. No row is computed that no sample has, so nothing has to be masked, and the
 body never sees padding.
+
+Lengths ``[1, 3]``: step 0 works on both samples, steps 1 and 2 on the second alone.
 """
 
 from __future__ import annotations

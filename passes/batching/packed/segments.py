@@ -2,6 +2,9 @@
 
 Every sum, maximum or position is computed from the rows of its own sample only. A difference of
 sums over all rows would let one sample's infinity reach the others.
+
+Lengths ``[2, 3]`` of ``[1, 2, 3, 4, 5]``: the sums are ``[3, 12]``, and spread to the rows again
+``[3, 3, 12, 12, 12]``.
 """
 
 from __future__ import annotations

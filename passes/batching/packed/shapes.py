@@ -1,4 +1,7 @@
-"""Operators that arrange the axes of packed samples, or ask for their shape."""
+"""Operators that arrange the axes of packed samples, or ask for their shape.
+
+Lengths ``[2, 3]`` of rows of 4: the shapes are ``[[2, 4], [3, 4]]``, and the sizes ``[8, 12]``.
+"""
 
 from __future__ import annotations
 

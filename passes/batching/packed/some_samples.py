@@ -1,4 +1,8 @@
-"""Values of some of the samples, in any order."""
+"""Values of some of the samples, in any order.
+
+Samples ``[2, 0]`` of the lengths ``[2, 1, 3]`` are the rows ``[3, 4, 5, 0, 1]``, with the lengths
+``[3, 2]``.
+"""
 
 from __future__ import annotations
 

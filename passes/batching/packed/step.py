@@ -1,4 +1,8 @@
-"""One step of a body, recorded for all samples that have the step."""
+"""One step of a body, recorded for all samples that have the step.
+
+Of the lengths ``[2, 3]`` only the second sample has a third step: what is scanned there is its
+last row, ``2 + 2`` of all.
+"""
 
 from __future__ import annotations
 

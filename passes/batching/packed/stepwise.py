@@ -1,4 +1,7 @@
-"""A body that runs step by step for all samples that have the step, in one Loop."""
+"""A body that runs step by step for all samples that have the step, in one Loop.
+
+Numbers of steps ``[1, 3]``: three iterations, for 2, 1 and 1 samples.
+"""
 
 from __future__ import annotations
 

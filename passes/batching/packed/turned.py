@@ -1,4 +1,7 @@
-"""Sequences turned round along the axis in which packed samples differ in length."""
+"""Sequences turned round along the axis in which packed samples differ in length.
+
+Lengths ``[3, 2]``: the rows are read in the order ``[2, 1, 0, 4, 3]``.
+"""
 
 from __future__ import annotations
 

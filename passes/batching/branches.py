@@ -69,7 +69,7 @@ def _shared_branch(
         lengths = pair[0].lengths if layout is Layout.PACKED else None
         if i in own:
             lengths = Lengths(ctx.builder, new[len(forms) + own.index(i)])
-        results.append(Output(value, layout, lengths, pair[0].axis))
+        results.append(Batched(layout, value, lengths=lengths, axis=pair[0].axis))
     return results
 
 
@@ -190,7 +190,7 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
         assert one.dtype is not None
         value = pick(ctx.builder, picks, one.value, other.value, one.dtype)
         held = Layout.STACKED if one.is_shared else one.layout
-        outputs.append(Output(value, held, one.lengths, one.axis, flat=one.flat))
+        outputs.append(Batched(held, value, lengths=one.lengths, axis=one.axis, flat=one.flat))
     return outputs
 
 

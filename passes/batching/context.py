@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -26,55 +25,10 @@ Operand = Batched | None
 """An input of a node as a rule sees it; None where the node leaves it out."""
 
 
-class Output:
-    """An output of a rule: a value in any layout but per-sample.
+Output: TypeAlias = Batched
+"""An output of a rule, in any layout but per-sample; the walk enters its type and its stage."""
 
-    Attributes:
-        is_exact: Whether it has the bits of the operator alone, though others of its rule may not.
-        dims: The dimensions of one sample, where they are better known than by its type.
-    """
-
-    def __init__(
-        self,
-        value: ir.Value,
-        layout: Layout,
-        lengths: Lengths | None = None,
-        axis: int = 0,
-        beside: Lengths | None = None,
-        flat: FlatSamples | None = None,
-        is_exact: bool = False,
-        dims: tuple[int | None, ...] | None = None,
-    ) -> None:
-        self.is_exact = is_exact
-        self.dims = dims
-        self.value = value
-        self.layout = layout
-        self.lengths = lengths
-        self.axis = axis
-        self.beside = beside
-        self.flat = flat
-
-    def batched(self, type_: ValueType, stage: int, *, rounding: bool) -> Batched:
-        """Return the record of a value of a body that a rule has yielded.
-
-        Args:
-            type_: Its type.
-            stage: See `Batched`.
-            rounding: See `Batched`.
-        """
-        held = (self.lengths, self.axis, self.beside, self.flat)
-        return Batched(self.layout, self.value, self._known(type_), stage, rounding, *held)
-
-    def _known(self, type_: ValueType) -> ValueType:
-        """Return a type with the dimensions that are better known here."""
-        if self.dims is None:
-            return type_
-        given = type_.dims or (None,) * len(self.dims)
-        pairs = zip(self.dims, given, strict=True)
-        return dataclasses.replace(type_, dims=tuple(g if d is None else d for d, g in pairs))
-
-
-Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]
+Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence[Output | None]]
 """``rule(ctx, node, operands) -> outputs``, one for each output of the node, or `Decline`.
 
 Every operand is shared or stacked and at least one is stacked; a rule for packed operands gets
@@ -222,11 +176,11 @@ class Context(FormLimits):
 
     def stacked(self, value: ir.Value) -> Output:
         """Mark a value ``[B, *s]`` as an output of the rule."""
-        return Output(value, Layout.STACKED)
+        return Batched(Layout.STACKED, value)
 
     def shared(self, value: ir.Value) -> Output:
         """Mark a value that is the same for every sample as an output of the rule."""
-        return Output(value, Layout.SHARED)
+        return Batched(Layout.SHARED, value)
 
     def packed(
         self, value: ir.Value, lengths: Lengths, axis: int = 0, beside: Lengths | None = None
@@ -239,11 +193,11 @@ class Context(FormLimits):
             axis: Where it has its axis of size ``T``.
             beside: Their lengths along the last axis, if they differ along that, too.
         """
-        return Output(value, Layout.PACKED, lengths, axis, beside)
+        return Batched(Layout.PACKED, value, lengths=lengths, axis=axis, beside=beside)
 
     def flat(self, rows: ir.Value, samples: FlatSamples) -> Output:
         """Mark rows as an output of the rule off which samples of several sizes are read."""
-        return Output(rows, Layout.FLAT, flat=samples)
+        return Batched(Layout.FLAT, rows, flat=samples)
 
     # Operands.
 

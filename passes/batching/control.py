@@ -78,7 +78,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     new = ctx.builder.node("Loop", inputs, {"body": closed}, outputs=len(states) + len(kept))
     new.metadata_props[BATCHED_KEY] = ctx.builder.origin
     outputs: list[Output | None] = [
-        Output(v, s.layout, s.lengths, s.axis, s.beside)
+        Batched(s.layout, v, lengths=s.lengths, axis=s.axis, beside=s.beside)
         for v, s in zip(new.outputs, states, strict=False)
     ]
     yielded = zip(new.outputs[len(states) :], kept, strict=True)
@@ -148,7 +148,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         cut = value
         if ctx.may_be_empty and layout is Layout.STACKED:
             cut = ctx.op("Slice", [value, ctx.ints(0), ctx.batch, ctx.ints(0)])
-        outputs.append(Output(cut, layout))
+        outputs.append(Batched(layout, cut))
     return outputs
 
 

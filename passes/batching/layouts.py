@@ -12,6 +12,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
+from passes.typing.value_types import UNKNOWN
 
 __all__ = ["Batched", "Layout", "flats_of", "lengths_in", "present", "with_flat"]
 
@@ -48,17 +49,29 @@ class Batched:
         beside: Packed: the lengths along the last axis where samples differ along that, too. All
             rows are then as long as the longest, and what is behind these lengths means nothing.
         flat: Flat: how the samples are read off the rows.
+        is_exact: As the output of a rule: whether it has the bits of the operator alone, though
+            others of the rule may not.
     """
 
     layout: Layout
     value: ir.Value
-    type: ValueType
+    type: ValueType = UNKNOWN
     stage: int = 0
     rounding: bool = False
     lengths: Lengths | None = None
     axis: int = 0
     beside: Lengths | None = None
     flat: FlatSamples | None = None
+    is_exact: bool = False
+
+    def with_type(self, type_: ValueType) -> Batched:
+        """Return the same with a type, and with the dimensions that are better known here."""
+        if self.type.dims is None:
+            return dataclasses.replace(self, type=type_)
+        given = type_.dims or (None,) * len(self.type.dims)
+        pairs = zip(self.type.dims, given, strict=True)
+        dims = tuple(g if d is None else d for d, g in pairs)
+        return dataclasses.replace(self, type=dataclasses.replace(type_, dims=dims))
 
     @property
     def is_shared(self) -> bool:

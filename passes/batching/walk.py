@@ -218,7 +218,8 @@ class Walk(BodyState):
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
                 rounded = rounding or (chosen.rounds and not new.is_exact)
-                self.env[old] = new.batched(self.type_of(old), stage, rounding=rounded)
+                typed = new.with_type(self.type_of(old))
+                self.env[old] = dataclasses.replace(typed, stage=stage, rounding=rounded)
                 self.share_constant(old, builder)
 
     @contextlib.contextmanager

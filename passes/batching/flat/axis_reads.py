@@ -83,7 +83,7 @@ def read_along(ctx: Context, x: Batched, indices: Batched, axis: int) -> Output:
     dims = tuple(whole if a == axis else d for a, d in enumerate(x.dims))
     once = dataclasses.replace(x, type=dataclasses.replace(x.type, dims=dims), flat=read)
     end = regridded(ctx, once, lambda s: [*s[:axis], *found.sides, *s[axis + 1 :]])
-    return Output(end.value, end.layout, flat=end.flat)
+    return Batched(end.layout, end.value, flat=end.flat)
 
 
 def _even(ctx: Context, indices: Batched) -> _Indices:

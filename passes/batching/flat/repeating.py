@@ -176,7 +176,7 @@ def _moved(
         return found
 
     made = regridded(ctx, moved, join)
-    return Output(made.value, made.layout, flat=made.flat)
+    return Batched(made.layout, made.value, flat=made.flat)
 
 
 def _product(one: Side, other: Side) -> Side:

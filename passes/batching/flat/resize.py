@@ -84,7 +84,7 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         value = np.array(ctx.attribute(node, "extrapolation_value", 0.0), np.float32)
         made = dataclasses.replace(made, fill=ctx.builder.constant(value))
     rounds = mode == "antialias" and x.dtype == _FLOAT
-    return [Output(x.value, Layout.FLAT, flat=made, is_exact=not rounds)]
+    return [Batched(Layout.FLAT, x.value, flat=made, is_exact=not rounds)]
 
 
 def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched | None:

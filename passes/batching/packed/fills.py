@@ -20,6 +20,7 @@ from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.reading.integers import Linear, is_nonnegative
+from passes.typing import ValueType
 
 __all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size", "sides_of_shape"]
 
@@ -193,8 +194,8 @@ def _repeated(
     if place:
         order = [*range(1, place + 1), 0, *range(place + 1, rank)]
         value = ctx.op("Transpose", [value], {"perm": order})
-    dims = [_expanded(data, sizes, axis) for axis in range(rank)]
-    return Output(value, Layout.PACKED, lengths, place, dims=tuple(dims))
+    known = ValueType(None, tuple(_expanded(data, sizes, axis) for axis in range(rank)))
+    return Batched(Layout.PACKED, value, known, lengths=lengths, axis=place)
 
 
 def _expanded(data: Batched, sizes: Sequence[Linear], axis: int) -> int | None:

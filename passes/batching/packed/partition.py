@@ -173,5 +173,5 @@ def _in_order(
         type_ = ValueType(ir.TensorType(ir.DataType.from_numpy(form.empty.dtype)), ())
         out = output_of_form(ctx, form, value, [grouped_side(side) for side in form.sides])
         x = back.of(Batched(out.layout, value, type_, lengths=out.lengths, flat=out.flat))
-        outputs.append(Output(x.value, x.layout, x.lengths, flat=x.flat))
+        outputs.append(Batched(x.layout, x.value, lengths=x.lengths, flat=x.flat))
     return outputs

@@ -180,9 +180,6 @@ def beside_lengths(rule: Rule) -> Rule:
             )
             if not is_alike and (x.beside is not None or (x.rank and x.dims[-1] != 1)):
                 raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
-        for out in made:
-            if out is not None:
-                out.beside = first.beside
-        return made
+        return [x if x is None else dataclasses.replace(x, beside=first.beside) for x in made]
 
     return apply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ def shifted(rule: Rule) -> Rule:
         for out in rule(ctx, node, operands):
             assert out is not None
             more = ctx.op("Add", [out.value, ctx.op("CastLike", [ctx.ints(1), out.value])])
-            outputs.append(Output(more, out.layout, out.lengths, out.axis))
+            outputs.append(dataclasses.replace(out, value=more))
         return outputs
 
     return wrong

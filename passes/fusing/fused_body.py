@@ -191,8 +191,7 @@ class FusedBody:
             return write_result(builder, result, held[result.output])
         count = self.site.elements[0][1].number(typings.proven)
         x = self._collected(value, self.walk.read(value))
-        type_ = typings.declared[value]
-        return write_batched(builder, result, x, self.walk.options, type_, count)
+        return write_batched(builder, result, x, self.walk.options, value, typings, count)
 
     @property
     def is_packed(self) -> bool:

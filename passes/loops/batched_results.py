@@ -13,6 +13,7 @@ A loop yields the first two and the last, see `passes.loops.loop`.
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -32,19 +33,15 @@ from passes.graph.builder import Builder
 from passes.loops.forms import SPLITTABLE, Form, LoopBody, OutputPlan, can_split, slices_of
 from passes.loops.loop import write_loop
 from passes.site import MapResult
-from passes.typing import Typing, Typings, ValueType
+from passes.typing import Typing, Typings
+
+Dims: TypeAlias = tuple[int | str | None, ...]
 
 __all__ = ["can_give", "is_in_place", "prepare_result", "write_batched", "write_result"]
 
 
 def can_give(result: MapResult, x: Batched, options: WalkOptions) -> bool:
-    """Whether a result is made of a value without taking its samples apart.
-
-    Args:
-        result: What is wanted.
-        x: The samples.
-        options: The surroundings of the walk.
-    """
+    """Whether a result is made of a value without taking its samples apart."""
     if x.flat is not None:
         return can_give_flat(result, x.flat) and (
             result.kind != "sequence" or x.dtype is not None or x.flat.has_one_shape
@@ -68,13 +65,7 @@ def is_in_place(result: MapResult, x: Batched) -> bool:
 
 
 def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:
-    """Record, where lengths and sizes are, what a result needs of them.
-
-    Args:
-        result: What is wanted.
-        x: The samples.
-        options: The surroundings of the walk.
-    """
+    """Record, where lengths and sizes are, what a result needs of them."""
     if x.lengths is not None and result.kind == "stacked":
         _ = x.lengths.longest
     if _becomes_flat(result, x, options):
@@ -91,7 +82,8 @@ def write_batched(
     result: MapResult,
     x: Batched,
     options: WalkOptions,
-    type_: ValueType,
+    value: ir.Value,
+    typings: Typings,
     count: int | None,
 ) -> ir.Value:
     """Record a result of what a walk over a body has made, and return it.
@@ -101,7 +93,8 @@ def write_batched(
         result: What is wanted.
         x: The samples; `can_give` holds of them, or an error when the model runs says so.
         options: The surroundings of the walk.
-        type_: The declared type of a sample.
+        value: The output of the body.
+        typings: Both typings of the model.
         count: Number of samples, if known.
     """
     ops = Operators(builder, options.opset)
@@ -115,12 +108,12 @@ def write_batched(
     if x.is_flat:
         x = stacked_if_alike(ops, x)
     elif x.is_packed and result.kind == "stacked":
-        value = stacked_alike(ops, x)
-        x = dataclasses.replace(x, layout=Layout.STACKED, value=value, lengths=None)
+        stacked = stacked_alike(ops, x)
+        x = dataclasses.replace(x, layout=Layout.STACKED, value=stacked, lengths=None)
     elif x.is_shared:
         x = _repeated(ops, x, options.batch)
-    x = dataclasses.replace(x, type=type_)
-    return write_result(builder, result, x, count, splits_all=ends_as_tensor)
+    x, proven = dataclasses.replace(x, type=typings.declared[value]), typings.proven.dims(value)
+    return write_result(builder, result, x, count, proven=proven, splits_all=ends_as_tensor)
 
 
 def _ends_as_tensor(options: WalkOptions) -> bool:
@@ -150,6 +143,7 @@ def write_result(
     x: Batched,
     count: int | None = None,
     *,
+    proven: Dims | None = None,
     splits_all: bool = False,
 ) -> ir.Value:
     """Record a result of samples that are stacked, packed or in a sequence, and return it.
@@ -159,6 +153,7 @@ def write_result(
         result: What is wanted.
         x: The samples; a form that cannot give the result is never planned for it.
         count: Number of samples, if known.
+        proven: What is proven of the dimensions of a sample, if anything.
         splits_all: Whether SplitToSequence may stand for every known element type, since no
             sequence is left.
     """
@@ -176,7 +171,7 @@ def write_result(
         case _, "stacked" if result.axis == 0 or rank is not None:
             return _stacked(builder, x.value, result.axis, rank)
         case _, "concatenated" if rank:
-            return _concatenated(builder, x.value, result.axis, rank)
+            return _concatenated(builder, x.value, result.axis, rank, proven)
     # Without a rank no axis can be moved; and scalars cannot be concatenated.
     between = dataclasses.replace(result, kind="sequence")
     sequence = write_result(builder, between, x, count, splits_all=splits_all)
@@ -228,7 +223,9 @@ def _stacked(builder: Builder, value: ir.Value, axis: int, rank: int | None) -> 
     return builder.op("Transpose", [value], {"perm": order})
 
 
-def _concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir.Value:
+def _concatenated(
+    builder: Builder, value: ir.Value, axis: int, rank: int, proven: Dims | None
+) -> ir.Value:
     """Merge the batch axis of ``[B, *s]`` into axis ``axis`` of the samples.
 
     Two samples ``[3, 5]`` become ``[2 * 3, 5]`` along axis 0 and ``[3, 2 * 5]`` along axis 1.
@@ -237,6 +234,9 @@ def _concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir
         return builder.op("Reshape", [value, builder.ints(-1)])
     axis %= rank
     moved = _stacked(builder, value, axis, rank)
+    beside = [dim for at, dim in enumerate(proven or ()) if at != axis and isinstance(dim, int)]
+    if len(proven or ()) == rank and len(beside) == rank - 1 and 0 not in beside:
+        return builder.op("Reshape", [moved, builder.ints(*beside[:axis], -1, *beside[axis:])])
     shape = builder.op("Shape", [moved])
     bounds = [(0, axis), (axis, axis + 2), (axis + 2, rank + 1)]
     parts = [

@@ -1,0 +1,38 @@
+"""Results of maps that are joined: rows of known size need no shape that is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import rewriter
+
+TEXT = """<ir_version: 9, opset_import: ["" : 18]> g (float[N,2,%s] x) => (float[A,B] y) {
+    s = SplitToSequence <axis = 0, keepdims = 0> (x)
+    m = SequenceMap (s) <body = b (float[2,%s] p) => (float[2,%s] q) { q = Tanh (p) }>
+    y = ConcatFromSequence <axis = %d> (m) }"""
+CASES = {
+    "rows of known size": ("3", "3", 0, False),
+    "columns of known size": ("3", "3", 1, False),
+    "counted from the back": ("3", "3", -2, False),
+    "rows of a size that is only declared": ("K", "3", 0, True),
+    "columns of open size": ("K", "K", 0, True),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_joined_rows_of_known_size_are_one_reshape(name: str) -> None:
+    given, declared, axis, asks = CASES[name]
+    model = onnx.parser.parse_model(TEXT % (given, declared, declared, axis))
+    rewritten = rewriter.rewrite(model).model
+    types = [node.op_type for node in rewritten.graph.node]
+    assert ("Shape" in types, "SequenceMap" in types) == (asks, False)
+    for count in (1, 4):
+        feeds = {"x": np.arange(count * 6, dtype=np.float32).reshape(count, 2, 3) / 10}
+        one, other = (
+            onnxruntime.InferenceSession(m.SerializeToString()).run(None, feeds)[0]
+            for m in (model, rewritten)
+        )
+        np.testing.assert_array_equal(one, other)

@@ -123,6 +123,22 @@ def _fixpoint(
         states[:] = grown
 
 
+def _require_ranks(
+    ctx: Context, inner: Sequence[ir.Value], initial: Sequence[Batched], outs: Sequence[Batched]
+) -> None:
+    """Check that each state has the rank that its body declares, at first and behind every step.
+
+    Raises:
+        Decline: It has another.
+    """
+    for value, *found in zip(inner, initial, outs, strict=False):
+        dims = ctx.type_of(value).dims
+        ranks = [len(x.type.dims) for x in found if x.type.dims is not None]
+        if dims is not None and any(rank != len(dims) for rank in ranks):
+            detail = f"'{value.name}' does not keep the rank that its body declares"
+            raise Decline(Code.UNKNOWN_SHAPE, detail)
+
+
 def _joined(x: Batched, was: _BodyForm) -> _BodyForm:
     """Return the form of a state that began in one form and came out in another."""
     if x.is_packed or was.layout is Layout.PACKED:
@@ -191,6 +207,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     states = [_STACKED if _is_empty_sequence(x) else _form(x) for x in initial]
     rounding = carries_rounding(ctx, node, operands)
     body = _fixpoint(ctx, graph, [_SHARED, _SHARED], states, [], 1, {}, rounding)
+    _require_ranks(ctx, graph.inputs[2:], initial, body.outputs[1:])
     if not body.outputs[0].is_shared:
         return loop_of_samples(ctx, node, operands)
     yields = zip(body.outputs, graph.outputs, strict=True)
@@ -265,6 +282,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     rounding = carries_rounding(ctx, node, operands)
     rows = [_form(x) for x in scanned]
     body = _fixpoint(surroundings, graph, [], states, rows, 0, extra, rounding)
+    _require_ranks(ctx, graph.inputs, initial, body.outputs)
     steps = body.outputs[len(states) :]
     if any(x.is_packed for x in steps):
         raise Decline(Code.RAGGED, "what its body yields may differ in length")

@@ -105,12 +105,12 @@ def correct_declarations(model: ir.Model) -> list[str] | None:
     ]
     told = []
     for value, proven in falsely:
-        declared = value.shape
+        declared = () if value.shape is None else value.shape.dims
         value.shape = None
         if value.is_graph_output() and value.graph is model.graph:
             value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in proven])
             told.append(
-                f"output '{value.name}' is declared {_in_words(() if declared is None else declared.dims)} although it is "
+                f"output '{value.name}' is declared {_in_words(declared)} although it is "
                 f"{_in_words(proven)}; the new model declares it so"
             )
     return told if falsely else None

@@ -21,7 +21,7 @@ from passes.graph.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.graph.made import operand, operands
+from passes.graph.made import operand, operands, skip_identities
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
@@ -36,6 +36,9 @@ from passes.sequences.yielded import is_read_for_tensors, yield_tensors
 from passes.typing import type_values
 
 __all__ = ["EliminateSequencesPass"]
+
+_ARITHMETIC = frozenset({"Add", "Mul", "Sub"})
+"""What a position is computed by that is no plain number of the iteration."""
 
 
 class EliminateSequencesPass(ir.passes.InPlacePass):
@@ -169,9 +172,23 @@ def _reads_of_cuts(model: ir.Model) -> Iterator[ir.Node]:
 
 
 def _reads_cut(node: ir.Node) -> bool:
-    """Whether a node reads a sequence that is cut out of a tensor in the same graph."""
+    """Whether a node reads a sequence that is cut out of a tensor.
+
+    A sequence from outside of its graph is left to the map that goes through it, unless another
+    position is read than the number of the iteration.
+    """
     made = maker(operand(node, 0)) if is_operator(node, READERS) else None
-    return is_operator(made, "SplitToSequence") and made.graph is node.graph
+    if not is_operator(made, "SplitToSequence"):
+        return False
+    return made.graph is node.graph or (
+        node.op_type == "SequenceAt" and _is_computed_beside(operand(node, 1), node)
+    )
+
+
+def _is_computed_beside(value: ir.Value, node: ir.Node) -> bool:
+    """Whether the graph of a node computes a value from others."""
+    made = skip_identities(value).producer()
+    return made is not None and made.graph is node.graph and made.op_type in _ARITHMETIC
 
 
 def _replace_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> bool:

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision
+from passes.graph.builder import BATCHED_KEY
 from passes.graph.drafts import drafting
 from passes.graph.graphs import (
     default_opset,
@@ -21,7 +22,7 @@ from passes.graph.made import optional_operand
 from passes.graph.names import make_names_unique
 from passes.inline import functions_holding, inline_functions
 from passes.loops.copies import Copies, settle
-from passes.loops.unrolled import copy_iterations, is_marked_for_copies
+from passes.loops.unrolled import copy_iterations, is_marked_for_copies, may_be_few
 from passes.maps.sequence_map import (
     find_sequence_maps,
     is_sequence_map,
@@ -49,9 +50,10 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
        must also become no more nodes than the batched form would have, with what stacks the
        samples and takes them apart.
     4. A body that draws random numbers stays: a copy with a seed would repeat the draw.
-    5. For a target without them, Loops and Scans are unrolled instead, recurrences too, and into
-       more nodes; for others those that fusing marked. Those that a rewrite wrote itself stay.
-       Functions of the model that hold such a Loop are inlined.
+    5. Loops and Scans that fusing left are unrolled, too, recurrences among them: those that it
+       marked, those that become few nodes, and for a target without them those that become more.
+       What a rewrite wrote itself stays, but for a Loop of the model that runs for all samples at
+       once. Functions of the model that hold such a Loop are inlined.
 
     Attributes:
         decisions: What was done with each map and Loop that is gone, in the order of the work.
@@ -62,23 +64,23 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         *,
         is_fused: bool = False,
         loops: Collection[str] = (),
-        marked: bool = False,
+        few: bool = False,
         promises: Promises | None = None,
     ) -> None:
         """Set up the pass.
 
         Args:
             is_fused: What could be fused has been: all that is left would become loops.
-            loops: Operators that the target does not have: of these Loops and Scans are unrolled,
-                and no SequenceMap.
-            marked: Of these only those that fusing found to be fastest as copies.
+            loops: Which of Loop and Scan are unrolled, and no SequenceMap.
+            few: Of these only those that become few nodes, or that fusing found to be fastest as
+                copies.
             promises: What the caller promises of the shapes that tell how often a Loop runs.
         """
         super().__init__()
         self.only_for = (("Loop", "Scan") if loops else ("SequenceMap",),)
         self._is_fused = is_fused
         self._loops = loops
-        self._marked = marked
+        self._few = few
         self._promises = promises
         self.decisions: list[Decision] = []
 
@@ -134,9 +136,11 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         return [node for graph in graphs for node in graph if self._is_wanted(node)]
 
     def _is_wanted(self, node: ir.Node) -> bool:
-        if self._marked and not is_marked_for_copies(node):
+        if node.op_type not in self._loops or ceiling_of(node):
             return False
-        return is_given(node) and not ceiling_of(node) and node.op_type in self._loops
+        if self._few and not is_marked_for_copies(node) and not may_be_few(node):
+            return False
+        return is_given(node) or BATCHED_KEY in node.metadata_props
 
     def _unroll_innermost(self, model: ir.Model) -> list[ir.Node] | None:
         """Unroll Loops in which none was unrolled; return the copies, None if there are none."""
@@ -148,7 +152,9 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
             if changed.intersection(graphs_inside(node)):
                 continue
             with drafting() as draft:
-                made = copy_iterations(node, paths[node], typing, model)
+                few = self._few and not is_marked_for_copies(node)
+                path = node.metadata_props.get(BATCHED_KEY, paths[node])
+                made = copy_iterations(node, path, typing, model, few=few)
                 if made is not None:
                     draft.keep(made.builder.nodes)
                     changed.add(node.graph)

@@ -241,10 +241,10 @@ def _plain_in_loops() -> ExpandSequenceMapPass:
 
 
 def _unrolled_loops(lacks: Collection[str], promises: Promises) -> UnrollSequenceMapPass:
-    """Return the pass for the Loops that a target lacks, or else for those that were marked."""
+    """Return the pass for the Loops that a target lacks, or else for those of few nodes."""
     if lacks:
         return UnrollSequenceMapPass(loops=lacks, promises=promises)
-    return UnrollSequenceMapPass(loops=("Loop", "Scan"), marked=True, promises=promises)
+    return UnrollSequenceMapPass(loops=("Loop", "Scan"), few=True, promises=promises)
 
 
 def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:
@@ -269,6 +269,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
             else []
         ),
         FuseSequenceMapPass(fusing),
+        _unrolled_loops(lacks, promises),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(lacks=lacks),
         EliminateSequencesPass(

@@ -27,6 +27,22 @@ from passes.typing import ValueType
 __all__ = ["loop", "scan"]
 
 
+def _require_ranks(
+    ctx: Context, inner: Sequence[ir.Value], initial: Sequence[Batched], outs: Sequence[Batched]
+) -> None:
+    """Check that each state has the rank that its body declares, at first and behind every step.
+
+    Raises:
+        Decline: It has another.
+    """
+    for value, *found in zip(inner, initial, outs, strict=False):
+        dims = ctx.type_of(value).dims
+        ranks = [len(x.type.dims) for x in found if x.type.dims is not None]
+        if dims is not None and any(rank != len(dims) for rank in ranks):
+            detail = f"'{value.name}' does not keep the rank that its body declares"
+            raise Decline(Code.UNKNOWN_SHAPE, detail)
+
+
 def _expanded_state(ctx: Context, x: Batched) -> ir.Value:
     """Return an initial state as stacked; an empty sequence is one already."""
     if _is_empty_sequence(x):
@@ -56,6 +72,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     states = [STACKED if _is_empty_sequence(x) else form_of(x) for x in initial]
     rounding = carries_rounding(ctx, node, operands)
     body = batch_body(ctx, graph, [SHARED, SHARED], states, [], 1, {}, rounding)
+    _require_ranks(ctx, graph.inputs[2:], initial, body.outputs[1:])
     if not body.outputs[0].is_shared:
         return loop_of_samples(ctx, node, operands)
     yields = zip(body.outputs, graph.outputs, strict=True)
@@ -124,6 +141,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     rounding = carries_rounding(ctx, node, operands)
     rows = [form_of(x) for x in scanned]
     body = batch_body(surroundings, graph, [], states, rows, 0, extra, rounding)
+    _require_ranks(ctx, graph.inputs, initial, body.outputs)
     steps = body.outputs[len(states) :]
     if any(x.is_packed for x in steps):
         raise Decline(Code.RAGGED, "what its body yields may differ in length")

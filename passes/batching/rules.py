@@ -22,6 +22,7 @@ from passes.batching import (
     shapes,
     signal,
     slices,
+    tabular,
     text,
 )
 from passes.batching.elementwise import (
@@ -261,6 +262,25 @@ never(
 register("StringNormalizer", text.string_normalizer, family="text", since=10)
 register("StringSplit", text.string_split, family="text", since=20, total=True)
 register("TfIdfVectorizer", text.tf_idf_vectorizer, family="text", since=10)
+
+# Features and models.
+_ML = "ai.onnx.ml"
+register(
+    "LabelEncoder CategoryMapper Binarizer", elementwise, discrete=True, total=True, domain=_ML
+)
+register("OneHotEncoder", elementwise, family="features", discrete=True, domain=_ML)
+register("Scaler Normalizer Imputer", tabular.feature_rows, family="features", domain=_ML)
+register("ArrayFeatureExtractor", tabular.picked_features, family="features", domain=_ML)
+register("FeatureVectorizer", tabular.joined_features, family="features", domain=_ML)
+register(
+    "LinearClassifier LinearRegressor SVMClassifier SVMRegressor TreeEnsembleClassifier "
+    "TreeEnsembleRegressor TreeEnsemble",
+    tabular.predictions,
+    family="models",
+    rounding=True,
+    discrete=True,
+    domain=_ML,
+)
 
 # Gone.
 never("Upsample", Code.OPSET, "Resize has taken its place")

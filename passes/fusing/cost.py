@@ -249,13 +249,16 @@ def work_of(nodes: Iterable[ir.Node], typing: Typing) -> float:
 
 
 def _flops(node: ir.Node, typing: Typing) -> float:
-    """Return the multiplications of a heavy node: its result times what each number sums over."""
+    """Return the multiplications of a heavy node: its result times what each number sums over.
+
+    An open dimension counts as 1: it is that at least.
+    """
     if node.op_type not in _HEAVY:
         return 0.0
-    result = typing.static_dims(node.outputs[0])
+    result = typing.dims(node.outputs[0])
     weights = optional_operand(node, 1)
     size = None if weights is None else typing.static_dims(weights)
     if result is None or not size:
         return 0.0
     summed = math.prod(size[1:]) if node.op_type.startswith("Conv") else size[0]
-    return 2.0 * math.prod(result) * summed
+    return 2.0 * math.prod(dim for dim in result if isinstance(dim, int)) * summed

@@ -9,10 +9,11 @@ import onnx_ir as ir
 from passes.batching.table import may_draw
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import default_opset, is_used
+from passes.graph.graphs import constant_value, default_opset, is_used
+from passes.graph.made import optional_operand, skip_identities
 from passes.graph.node_copies import copy_body
 from passes.graph.opsets import to_opset_form
-from passes.loops.copies import Copies, weight_of
+from passes.loops.copies import FEW_NODES, Copies, constants_apart, weight_of
 from passes.maps.sequence_map import move_initializers
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts
@@ -26,6 +27,7 @@ __all__ = [
     "handed_to",
     "is_marked_for_copies",
     "mark_for_copies",
+    "may_be_few",
     "stacked_rows",
     "value_now",
 ]
@@ -49,7 +51,22 @@ def is_marked_for_copies(node: ir.Node) -> bool:
     return _KEY in node.meta
 
 
-def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> Copies | None:
+def may_be_few(node: ir.Node) -> bool:
+    """Whether a Loop or Scan may become few nodes, as far as can be told without any types."""
+    if node.op_type == "Loop":
+        count = optional_operand(node, 0)
+        known = None if count is None else constant_value(skip_identities(count))
+        return known is not None and known.size == 1 and known.item() <= FEW_NODES
+    scanned = node.inputs[-1] if node.inputs else None
+    axis = node.attributes.get_ints("scan_input_axes", [0])[-1]
+    dims = () if scanned is None or scanned.shape is None else tuple(scanned.shape)
+    size = dims[axis] if -len(dims) <= axis < len(dims) else None
+    return isinstance(size, int) and size <= FEW_NODES
+
+
+def copy_iterations(
+    node: ir.Node, path: str, typing: Typing, model: ir.Model, *, few: bool
+) -> Copies | None:
     """Record the copies of a body; None if the Loop is not to be unrolled.
 
     The number of iterations is known if it follows from constants, proven shapes and promises.
@@ -59,7 +76,9 @@ def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -
         path: Its path, for messages.
         typing: The proven typing of the model.
         model: The model; it gains the initializers of the body.
+        few: Whether the copies must be few nodes.
     """
+    most = FEW_NODES if few else MOST_NODES
     opset = default_opset(model)
     iteration = read_iteration(node)
     if iteration is None or may_draw(node, opset):
@@ -67,10 +86,10 @@ def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -
     folder = Folder(typing)
     count = _count(iteration, typing, folder)
     collected = [one for one in iteration.collected if is_used(one.result)]
-    if count is None or count > MOST_NODES or (not count and collected):
+    if count is None or count > most or (not count and collected):
         return None
     weight = count * weight_of(iteration.body, folder)
-    if weight > MOST_NODES:
+    if weight > most:
         return None
     move_initializers(iteration.body, model.graph)
     builder = Builder(path)
@@ -106,10 +125,13 @@ def _write(
     """Record the copies; return each output of the node that is read, and its new value."""
     states = [carried.initial for carried in iteration.states]
     held: list[list[ir.Value]] = [[] for _ in collected]
+    once: dict[ir.Value, ir.Value | None] = {}
+    constants, others = constants_apart(iteration.body)
+    builder.nodes.extend(copy_body(constants, once))
     for trip in range(count):
-        values = handed_to(builder, iteration, trip, count, typing)
+        values = once | handed_to(builder, iteration, trip, count, typing)
         values |= {c.inner: now for c, now in zip(iteration.states, states, strict=True)}
-        builder.nodes.extend(copy_body(iteration.body, values))
+        builder.nodes.extend(copy_body(others, values))
         typing.copy(values)
         states = [value_now(values, carried.next) for carried in iteration.states]
         for row, one in zip(held, collected, strict=True):

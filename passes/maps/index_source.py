@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
@@ -13,6 +14,9 @@ from passes.maps.element_source import ElementSource, Read, typed
 from passes.typing import Typing, ValueType
 
 __all__ = ["IndexSource"]
+
+_FEW = 1024
+"""Up to how many numbers are written as a constant."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +104,8 @@ class IndexSource(ElementSource):
 
     def stack(self, builder: Builder, rank: int | None, typing: Typing) -> ir.Value:
         """See `ElementSource.stack`."""
+        if self.known is not None and self.known <= _FEW:
+            return builder.constant(np.arange(max(self.known, 0), dtype=np.int64))
         # onnxruntime makes a Slice of a Gather by a Range, and a Slice has no row out of range.
         one = builder.scalar(1)
         end = builder.op("Add", [builder.op("Squeeze", [self.write_count(builder)]), one])

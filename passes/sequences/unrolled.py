@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_operator, is_used
+from passes.graph.graphs import is_used
 from passes.graph.hidden import hide_type
 from passes.graph.node_copies import copy_body, rank_alone
-from passes.loops.copies import Copies, weight_of
+from passes.loops.copies import FEW_NODES, Copies, constants_apart, weight_of
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Parts, Sliced
 from passes.sequences.reads import SequenceReader
 from passes.site import MapSite
 from passes.typing import Typing
 
-__all__ = ["MOST_NODES", "copy_samples"]
-
-MOST_NODES = 64
-"""A map becomes so many nodes at most. One costs some 0.6 us where it is run and a step of a Loop
-some 1.2 us more than its nodes: for time alone any length could be unrolled, and it is the size of
-the model that a user has to look at which is limited."""
+__all__ = ["copy_samples"]
 
 
 def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> Copies | None:
@@ -36,18 +29,19 @@ def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -
     count = None if first is None else first.count
     if not count or may_draw(site.node, opset):
         return None
-    if count > 1 and count * len(site.body) > 16 * MOST_NODES:
+    if count > 1 and count * len(site.body) > 16 * FEW_NODES:
         return None  # not worth the copies that are counted below
     builder, hiding = Builder(site.path), dict[ir.Value, ir.Value]()
     results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
     once: dict[ir.Value, ir.Value | None] = dict(site.shared)
-    builder.nodes.extend(copy_body(filter(_is_constant, site.body), once))
+    constants, others = constants_apart(site.body)
+    builder.nodes.extend(copy_body(constants, once))
     weight = 0
     for k in range(count):
         values = dict(once)
         for inner, sequence in sources:
             values[inner] = _element(builder, sequence, known, k, hiding, typing)
-        nodes = copy_body(itertools.filterfalse(_is_constant, site.body), values)
+        nodes = copy_body(others, values)
         builder.nodes.extend(nodes)
         typing.copy(values)
         weight += weight_of(nodes, folder)
@@ -55,7 +49,7 @@ def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -
             result = values.get(value, value)
             assert result is not None
             held.append(result)
-    limit: float = MOST_NODES
+    limit: float = FEW_NODES
     if not is_fused:
         reader = SequenceReader(typing, known, opset)
         sequences = [known[sequence] for _, sequence in sources]
@@ -70,10 +64,6 @@ def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -
         if is_used(value)
     ]
     return Copies(site.node, site.path, builder, pairs, count, weight)
-
-
-def _is_constant(node: ir.Node) -> bool:
-    return is_operator(node, "Constant")
 
 
 def _element(

@@ -62,7 +62,7 @@ def _svm_regressor(call: NodeCall) -> None:
     _rows(call, _FLOAT, 1)
 
 
-def _tree_classifier(call: NodeCall) -> None:
+def _classifier(call: NodeCall) -> None:
     """Labels ``[N]`` and scores ``[N, E]``."""
     dims = call.dims()
     first = None if dims is None else 1 if len(dims) == 1 else dims[0]
@@ -165,8 +165,9 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     ("ai.onnx.ml", "FeatureVectorizer"): _feature_vectorizer,
     ("ai.onnx.ml", "LinearRegressor"): _linear_regressor,
     ("ai.onnx.ml", "SVMRegressor"): _svm_regressor,
+    ("ai.onnx.ml", "SVMClassifier"): _classifier,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): _tree_regressor,
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): _tree_classifier,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): _classifier,
     (DOMAIN, "Cut"): _cut,
     (DOMAIN, "Counted"): _counted,
     (DOMAIN, "Pooled"): _pooled,

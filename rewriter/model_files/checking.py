@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx
@@ -11,11 +11,12 @@ import onnx.checker
 import onnx.shape_inference
 import onnx_ir as ir
 
+from passes.graph.graphs import all_graphs
 from passes.typing import type_values
 from rewriter.errors import InvalidResultError, ModelError
 from rewriter.model_files import files, protos
 
-__all__ = ["check", "check_result", "correct_outputs", "require_valid"]
+__all__ = ["check", "check_result", "correct_declarations", "require_valid"]
 
 _STAND_IN = "seqmap.stand_in"  # a domain without schemas: its operators have any type
 
@@ -75,42 +76,57 @@ def check_result(model: ir.Model, given: Callable[[], ir.Model]) -> list[str]:
             check(given())
         except ModelError:
             return [f"the model was not valid before the rewrite: {error}"]
-        corrected = correct_outputs(model)
-        if corrected:
+        corrected = correct_declarations(model)
+        if corrected is not None:
             return [*corrected, *check_result(model, given)]
         raise InvalidResultError(f"the rewritten model is not valid: {error}") from error
     return []
 
 
-def correct_outputs(model: ir.Model) -> list[str]:
+def correct_declarations(model: ir.Model) -> list[str] | None:
     """Declare the outputs as what they are, where their declaration is false by proof.
 
     ONNX's checker does not follow the results of a Loop, so that nobody sees it before the Loop
-    is gone. JAX's exporter declares the results of some loops so.
+    is gone. JAX's exporter declares the results of some loops so. Values inside of the model that
+    are declared falsely are declared no more.
 
     Args:
         model: Changed in place.
 
     Returns:
-        A sentence for each output that was changed.
+        A sentence for each output that was changed; None if nothing was.
     """
-    typing = type_values(model, proven=True)
+    typing = type_values(model, proven=True, ranks=False)
+    falsely = [
+        (value, proven)
+        for graph in all_graphs(model)
+        for value in _declared_within(graph)
+        if (proven := typing.dims(value)) is not None and _contradicts(value, proven)
+    ]
     told = []
-    for value in model.graph.outputs:
-        proven = typing.dims(value)
-        if value.shape is None or proven is None or not _contradicts(value.shape.dims, proven):
-            continue
-        declared = _in_words(value.shape.dims)
-        value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in proven])
-        told.append(
-            f"output '{value.name}' is declared {declared} although it is {_in_words(proven)}; "
-            "the new model declares it so"
-        )
-    return told
+    for value, proven in falsely:
+        declared = () if value.shape is None else value.shape.dims
+        value.shape = None
+        if value.is_graph_output() and value.graph is model.graph:
+            value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in proven])
+            told.append(
+                f"output '{value.name}' is declared {_in_words(declared)} although it is "
+                f"{_in_words(proven)}; the new model declares it so"
+            )
+    return told if falsely else None
 
 
-def _contradicts(declared: Sequence[Any], proven: Sequence[int | str | None]) -> bool:
-    pairs = zip(declared, proven, strict=False)
+def _declared_within(graph: ir.Graph) -> Iterator[ir.Value]:
+    """Yield the values that the nodes of a graph make and that are declared with a shape."""
+    for node in graph:
+        yield from (value for value in node.outputs if value.shape is not None)
+
+
+def _contradicts(value: ir.Value, proven: Sequence[int | str | None]) -> bool:
+    declared = () if value.shape is None else value.shape.dims
+    if len(declared) != len(proven):
+        return True
+    pairs = zip(declared, proven, strict=True)
     return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import rewriter
 from passes.decisions import Verdict
-from passes.sequences.unrolled import MOST_NODES
+from passes.loops.copies import FEW_NODES
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.backends import BackendError, run
 from rewriter.model_files.model_facts import count_operators
@@ -167,7 +167,7 @@ KEPT = {
     ),
     "too many nodes": (
         "(float[N] a) => (seq(float[N]) y)",
-        f"s = SequenceConstruct ({', '.join(['a'] * (MOST_NODES + 1))}) "
+        f"s = SequenceConstruct ({', '.join(['a'] * (FEW_NODES + 1))}) "
         f"y = SequenceMap (s) <{RELU}>",
     ),
     "random numbers": (
@@ -188,12 +188,12 @@ KEPT = {
 
 
 def test_one_sample_is_unrolled_whatever_its_body() -> None:
-    nodes = " ".join(f"v{i + 1} = Neg (v{i})" for i in range(2 * MOST_NODES))
+    nodes = " ".join(f"v{i + 1} = Neg (v{i})" for i in range(2 * FEW_NODES))
     before = parse(
         f"main (float[N] a) => (seq(float[K]) y) {{ s = SequenceConstruct (a) y = SequenceMap (s) "
-        f"<body = b (v0) => (v{2 * MOST_NODES}) {{ {nodes} }}> }}"
+        f"<body = b (v0) => (v{2 * FEW_NODES}) {{ {nodes} }}> }}"
     )
-    assert prove(before, {"a": numbers(3)})[0].endswith(f"1 copy, {2 * MOST_NODES} nodes")
+    assert prove(before, {"a": numbers(3)})[0].endswith(f"1 copy, {2 * FEW_NODES} nodes")
 
 
 def test_constants_are_not_copied() -> None:

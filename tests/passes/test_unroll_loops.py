@@ -361,4 +361,45 @@ def test_a_recurrence_becomes_portable_and_is_in_the_report() -> None:
     assert [(d.verdict, d.path) for d in result.report.decisions] == [(Verdict.UNROLLED, "l")]
     assert isinstance(result.model, onnx.ModelProto)
     assert loops(result.model) == 0
-    assert loops(rewriter.rewrite(UNROLLED[0].model).model) == 1
+
+
+@pytest.mark.parametrize(("strategy", "left"), [("auto", 0), ("fuse", 0), ("expand", 1)])
+def test_a_recurrence_of_few_nodes_ends_without_a_loop(strategy: str, left: int) -> None:
+    after = rewriter.rewrite(UNROLLED[0].model, strategy=strategy).model
+    assert loops(after) == left
+
+
+LONG = "many = Constant<value_int = 40> () "
+
+
+def test_a_recurrence_of_many_nodes_stays_a_loop_where_the_target_has_it() -> None:
+    text = graph(LONG + loop("l", "p = Mul (s, s) q = Tanh (p) t = Add (q, x)"))
+    given = Case("", text.replace("(three, go", "(many, go"), X).model
+    assert loops(rewriter.rewrite(given).model) == 1
+    assert loops(rewriter.rewrite(given, target="portable").model) == 0
+
+
+NEST = """g (float[N,4] x, float[4,4] w) => (float[N,4] y) <int64 k = {3}, int64 zero = {0}> {
+    s = Shape (x) n = Gather (s, zero) go = Constant<value = bool {1}> ()
+    y = Loop (n, go) <body = b (int64 i, bool c) => (bool d, float[4] o) {
+        d = Identity (c) e = Gather (x, i)
+        o = Loop (k, go, e) <body = l (int64 j, bool f, float[4] h) => (bool g, float[4] r) {
+            g = Identity (f) m = MatMul (h, w) r = Tanh (m) }> }> }"""
+
+
+@pytest.mark.parametrize("asked", [{}, {"target": "portable"}], ids=str)
+def test_a_recurrence_in_a_map_is_unrolled_for_all_samples_at_once(asked: dict[str, Any]) -> None:
+    given = Case("nest", NEST, {}).model
+    result = rewriter.rewrite(given, **asked)
+    assert loops(result.model) == 0
+    assert sum(node.op_type == "MatMul" for node in result.model.graph.node) == 3
+    for count in (0, 1, 5):
+        feeds = {"x": numbers(count, 4), "w": numbers(4, 4) / 8}
+        assert compare(run(given, feeds), run(result.model, feeds)).equal
+
+
+def test_copies_share_the_constants_of_the_body() -> None:
+    text = graph(loop("l", "k = Constant <value = float[1] {2}> () p = Mul (s, k) t = Tanh (p)"))
+    after, _ = unroll(Case("", text, X).model)
+    made = [node for node in after.graph.node if node.op_type == "Constant"]
+    assert sum(len(node.attribute[0].t.float_data) == 1 for node in made) == 1

@@ -18,6 +18,7 @@ from passes.batching.packed import (
     scan,
     segments,
     shapes,
+    tabular,
 )
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
@@ -157,3 +158,22 @@ register_packed("NonMaxSuppression", suppression_of_rows, since=11, any_axis=Tru
 register_packed("NonZero", finding.non_zero_rows, since=11)
 register_packed("RoiAlign", roi_align_rows)
 register_packed("OneHot", operators.one_hot_rows, any_axis=True)
+
+# Features and models.
+_ML = "ai.onnx.ml"
+register_packed(
+    "LabelEncoder CategoryMapper Binarizer",
+    beside_lengths(rows),
+    any_axis=True,
+    two_axes=True,
+    domain=_ML,
+)
+register_packed("OneHotEncoder", rows, any_axis=True, domain=_ML)
+register_packed("FeatureVectorizer", tabular.joined_columns, domain=_ML)
+register_packed("ArrayFeatureExtractor", tabular.picked_columns, any_axis=True, domain=_ML)
+register_packed(
+    "Scaler Normalizer Imputer LinearClassifier LinearRegressor SVMClassifier SVMRegressor "
+    "TreeEnsembleClassifier TreeEnsembleRegressor TreeEnsemble",
+    tabular.rows_of_features,
+    domain=_ML,
+)

@@ -170,6 +170,25 @@ def test_a_state_that_is_declared_a_scalar_and_is_none_stays_per_sample() -> Non
     assert validate(given, rewrite(given, strategy="fuse").model).ok
 
 
+@pytest.mark.parametrize("first", ["k", "k1"])
+def test_a_state_whose_rank_a_step_changes_stays_per_sample(first: str) -> None:
+    """Its body declares the rank that it has at first, as spox does; onnxruntime runs that."""
+    text = f"""<ir_version: 8, opset_import: ["" : 16]>
+    g (float[N] d) => (float[N, R] y) <int64 trips = {{3}}, bool t = {{1}}, float k = {{2}},
+      float[1] k1 = {{2}}> {{
+      s = Shape (d) zero = Constant <value_int = 0> () n = Gather (s, zero)
+      y = Loop (n, t) <body = b (int64[1] i, bool c) => (bool c2, o) {{
+        c2 = Identity (c) v = Gather (d, i)
+        o = Loop (trips, t, {first}) <body = l (int64[1] j, bool e, float a) => (bool f, r) {{
+          f = Identity (e) m = Mul (a, v) u = Sin (m) w = Greater (v, k) r = Where (w, u, a) }}>
+      }}> }}"""
+    given = onnx.parser.parse_model(text)
+    after = rewrite(given, strategy="fuse").model
+    feeds = {"d": np.array([1, 3, 4], np.float32)}
+    (expected,), (got,) = (run(model, feeds).values() for model in (given, after))
+    np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_rows_that_are_there_need_no_spare_row(symbolic: bool) -> None:
     case = Case(

@@ -14,7 +14,7 @@ from passes.graph.names import make_names_unique
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.sequence_source import sequence_source
-from passes.typing import type_values
+from passes.typing import Typing, type_values
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[6,4] x, float[N,4] y, seq(float[2]) s, float[2] a, float[3] b, int64[K] open,
@@ -120,6 +120,15 @@ def test_a_number_counts_as_what_it_is_like() -> None:
     assert own.given_count is None
     assert own.as_rows(typing).like is source
     assert IndexSource(lambda _: source.values[0]).given_count is source.values[0]
+
+
+@pytest.mark.parametrize(("known", "written"), [(3, ["Constant"]), (10_000, None)])
+def test_few_known_numbers_are_a_constant(known: int, written: list[str] | None) -> None:
+    builder = Builder("")
+    stack = IndexSource(lambda inner: inner.ints(known), known=known).stack
+    stack(builder, 0, Typing(frozenset()))
+    made = [node.op_type for node in builder.nodes]
+    assert made == (written or made) and ("Range" in made) == (written is None)
 
 
 def test_values_that_are_replaced() -> None:

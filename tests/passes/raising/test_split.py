@@ -456,3 +456,24 @@ def test_a_small_product_that_takes_the_place_of_a_row_leaves_the_loop(
     lengths = [n for n in LENGTHS if n or dialect == "counted"]
     many = [{"x": rng.standard_normal((n, 4)).astype(np.float32), **shared} for n in lengths]
     assert same(before, found.model, *many) == len(many)
+
+
+def test_the_projection_of_a_batch_of_open_size_leaves_the_loop() -> None:
+    """One row at least is projected in each iteration."""
+    text = """g (float[T,B,64] x, float[64,64] w, float[64,64] u) => (float[T,B,64] y)
+      <int64[1] one = {1}, int64[1] two = {2}, int64[1] h = {64}, float z = {0}, int64 i0 = {0}> {
+      s = Shape (x) n = Gather (s, i0) b = Slice (s, one, two) d = Concat <axis = 0> (b, h)
+      first = Expand (z, d)
+      last, y = Loop (n, , first) <body = step (int64 i, bool c, float[B,64] h1)
+        => (bool go, float[B,64] h2, float[B,64] o) {
+        go = Identity (c) e = Gather (x, i) p = MatMul (e, w) q = MatMul (h1, u) m = Add (p, q)
+        h2 = Tanh (m) o = MatMul (h2, w) }> }"""
+    before = model(text)
+    found = read(before)
+    (left,) = [node for node in found.model.graph.node if node.op_type == "Loop"]
+    assert [node.op_type for node in left.attribute[0].g.node].count("MatMul") == 1
+    rng = np.random.default_rng(0)
+    shared = {key: rng.standard_normal((64, 64)).astype(np.float32) / 8 for key in "wu"}
+    sizes = [(0, 2), (1, 1), (5, 3)]
+    many = [{"x": rng.standard_normal((*two, 64)).astype(np.float32), **shared} for two in sizes]
+    assert same(before, found.model, *many) == len(many)

@@ -19,9 +19,9 @@ from passes.reading.counters import final_values, write_counter
 from passes.reading.cuts import Cut, find_cuts
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.known_numbers import write_known
 from passes.reading.loop_reading import LoopReading, name_dialect
 from passes.reading.needs import Needs
-from passes.reading.known_numbers import write_known
 from passes.reading.nodes import (
     constant_of,
     copy_into,

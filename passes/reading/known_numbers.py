@@ -65,8 +65,7 @@ def _is_untold(node: ir.Node, evaluator: Evaluator) -> bool:
     if dims is None or numbers is None or len(dims) != len(numbers):
         return False
     return any(
-        n.number is not None and not isinstance(d, int)
-        for n, d in zip(numbers, dims, strict=True)
+        n.number is not None and not isinstance(d, int) for n, d in zip(numbers, dims, strict=True)
     )
 
 

@@ -57,6 +57,11 @@ SLICES = {
         b = Cast <to = 6> (b0)  e = Cast <to = 6> (e0)
         s = Slice (x, b, e, ax)  q = Squeeze (s, zero)
         r = ReduceSum <keepdims = 0> (q, zero)""",
+    "bounds of int32, some the same of each": """
+        b0 = Concat <axis = 0> (k, zero)  e0 = Concat <axis = 0> (j, two)  ax = Cast <to = 6> (axes01)
+        b = Cast <to = 6> (b0)  e = Cast <to = 6> (e0)
+        s = Slice (x, b, e, ax)  q = Squeeze (s, zero)
+        r = ReduceSum <keepdims = 0> (q, zero)""",
     "bounds of int32, each a number": """
         k3 = Cast <to = 6> (k)  j3 = Cast <to = 6> (j)  m3 = Cast <to = 6> (m)
         zero3 = Cast <to = 6> (zero)  ax = Cast <to = 6> (axes01)

@@ -37,15 +37,33 @@ SEEN = {
 }
 
 
+FAR = """keys0 = ArgMax <axis = 1, keepdims = 0> (x)  keys = Mod (keys0, three)
+        far = Constant <value = int64[1] {1000000000}> ()"""
+CUT = """i1 = Unsqueeze (i, zero1)  j = Slice (keys, i1, far, zero1, far)
+            j2 = Slice (keys, i1, far, zero1, far)  places = Unsqueeze (j2, one1)
+            behind = Add (j, one1)  end = Max (behind, far)
+            cut = Slice (s, j, end, zero1, far)  old = Squeeze (cut, zero1)
+            u = Unsqueeze (e, zero1)  y = Sub (e, old)
+            """
+SEEN |= {
+    "what_was_there_by_slices": f"{CUT} s2 = ScatterND (s, places, u)",
+    "a_sum_by_slices": f'{CUT} s2 = ScatterND <reduction = "add"> (s, places, u)',
+    "the_largest_by_slices": f'{CUT} s2 = ScatterND <reduction = "max"> (s, places, u)',
+}
+"""As TensorFlow's exporter reads and writes them."""
+
+
 def _text(name: str, dialect: str = "counted") -> str:
-    body = SEEN[name]
-    return loop(dialect, STATE, body, "Identity (start)", collected="float[4]", prepare=PREPARE)
+    begin, prepare = "Identity (start)", f"{PREPARE}  {FAR}"
+    return loop(dialect, STATE, SEEN[name], begin, collected="float[4]", prepare=prepare)
 
 
 @pytest.mark.parametrize("dialect", ["counted", "endless", "while", "scan"])
 @pytest.mark.parametrize("name", SEEN)
 def test_state_of_each_key_ends_without_a_loop(name: str, dialect: str) -> None:
-    before = model(_text(name, dialect))
+    if "slices" in name and dialect == "scan":
+        pytest.skip("it has no number")
+    before = model(_text(name, dialect), 18)
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     lengths = [n for n in LENGTHS if n or dialect != "scan"]

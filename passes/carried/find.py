@@ -181,7 +181,7 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
         pattern: Pattern | None = find_filter(carried, facts.iteration, typing)
         pattern = pattern or find_several_rows(carried, facts.iteration, typing)
-        pattern = pattern or find_nested_append(carried, facts.iteration, typing)
+        pattern = pattern or find_nested_append(carried, facts, typing)
     elif not _is_open(state, typing):
         return state
     else:
@@ -206,7 +206,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_last_value(carried, iteration)
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
-        or find_nested_append(carried, iteration, typing)
+        or find_nested_append(carried, facts, typing)
     )
 
 

@@ -13,6 +13,7 @@ from passes.carried.branch_totals import find_branch_total
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
+from passes.carried.clamps import find_clamped
 from passes.carried.delays import Delay, Onward, Unwritten
 from passes.carried.filters import find_filter
 from passes.carried.find_best import find_best, find_chosen
@@ -204,6 +205,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_conditional(carried, facts, typing, _find_append)
         or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
+        or find_clamped(carried, iteration, typing)
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
         or find_nested_append(carried, facts, typing)

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(40)
+_PATTERNS = range(42)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -161,6 +161,11 @@ class _Loop:
                 self.carry_keyed()
             case 39:
                 self.carry_columns()
+            case 40 | 41:
+                total = name
+                for _ in range(rng.randint(2, 3)):
+                    total = self.add(f"{rng.choice(['Max', 'Min'])} ({total}, {self.row()})")
+                self.carry("float[4]", "b", f"Identity ({total})")
 
     def flag(self) -> str:
         """Return a condition of one element that may differ from iteration to iteration."""
@@ -239,7 +244,7 @@ class _Loop:
         new = self.add(f"ScatterND ({name}, {self.place(key)}, {wide})")
         if rng.random() < 0.5:
             self.rows.append(self.add(f"Gather <axis = 0> ({new}, {key})"))
-        self.carry("float[R,4]", "start", f"Identity ({new})")
+        self.carry("float[3,4]", "start", f"Identity ({new})")
 
     def carry_columns(self) -> None:
         """Add a matrix of which each iteration changes the column of its number."""

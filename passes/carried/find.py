@@ -13,10 +13,12 @@ from passes.carried.branch_totals import find_branch_total
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
+from passes.carried.clamps import find_clamped
 from passes.carried.delays import Delay, Onward, Unwritten
 from passes.carried.filters import find_filter
 from passes.carried.find_best import find_best, find_chosen
 from passes.carried.find_conditional import find_conditional
+from passes.carried.find_keyed import find_keyed_reads, is_read_elsewhere
 from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.find_reductions import find_reduction
 from passes.carried.find_steps import find_steps
@@ -24,6 +26,7 @@ from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
 from passes.carried.flags import find_flag
 from passes.carried.free_places import find_free_places
+from passes.carried.keyed import KeyedRead
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.nested_appends import find_nested_append
@@ -110,6 +113,9 @@ def _with_rereads(
         The states, and what is read.
     """
     own = states[at].carried
+    keyed = find_keyed_reads(own, facts, typing)
+    if keyed:
+        return _with_keyed(states, at, keyed, facts, typing)
     reads = find_rereads(own, facts, typing)
     given = frozenset(read.carried.inner for read in reads)
     inside = dataclasses.replace(facts, given=facts.given | given)
@@ -120,6 +126,24 @@ def _with_rereads(
     found = [
         State(read.carried, Kind.OTHER, pattern=one) for read, one in zip(reads, made, strict=True)
     ]
+    kept = [*states, *found]
+    kept[at] = dataclasses.replace(states[at], pattern=pattern)
+    return kept, given
+
+
+def _with_keyed(
+    states: list[State], at: int, reads: list[KeyedRead], facts: LoopFacts, typing: Typing
+) -> tuple[list[State], frozenset[ir.Value]]:
+    """Enter what iterations read at their keys as carried values; see `_with_rereads`."""
+    given = frozenset(read.carried.inner for read in reads)
+    inside = dataclasses.replace(facts, given=facts.given | given)
+    known = states[at].pattern
+    if known is not None and not any(map(is_read_elsewhere, reads)):
+        return states, frozenset()
+    pattern = known or _find_one_write(states[at].carried, inside, typing)
+    if pattern is None:
+        return states, frozenset()
+    found = [State(read.carried, Kind.OTHER, pattern=read) for read in reads]
     kept = [*states, *found]
     kept[at] = dataclasses.replace(states[at], pattern=pattern)
     return kept, given
@@ -158,7 +182,7 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
         pattern: Pattern | None = find_filter(carried, facts.iteration, typing)
         pattern = pattern or find_several_rows(carried, facts.iteration, typing)
-        pattern = pattern or find_nested_append(carried, facts.iteration, typing)
+        pattern = pattern or find_nested_append(carried, facts, typing)
     elif not _is_open(state, typing):
         return state
     else:
@@ -181,9 +205,10 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_conditional(carried, facts, typing, _find_append)
         or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
+        or find_clamped(carried, iteration, typing)
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
-        or find_nested_append(carried, iteration, typing)
+        or find_nested_append(carried, facts, typing)
     )
 
 

@@ -23,7 +23,7 @@ from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing, ValueType
 
-__all__ = ["Reread", "find_rereads"]
+__all__ = ["Reread", "find_rereads", "is_shape_read", "written_row"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,12 +79,12 @@ def find_rereads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[Rer
     written = _place(indices, facts)
     if written is None or not own or own[-1] != 1 or not _is_counted(written.number):
         return []
-    row = _row(operand(scatter, 2), body, typing, dims[1:])
+    row = written_row(operand(scatter, 2), body, typing, dims[1:])
     found = []
     for node in body:
         if not is_operator(node, "Gather"):
             continue
-        if skip_identities(operand(node, 0)) is not carried.inner or _is_shape(node):
+        if skip_identities(operand(node, 0)) is not carried.inner or is_shape_read(node):
             continue
         place = _place(operand(node, 1), facts)
         delay = None if place is None else _delay(written, place)
@@ -100,9 +100,11 @@ def find_rereads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[Rer
     return found
 
 
-def _is_shape(node: ir.Node) -> bool:
+def is_shape_read(node: ir.Node) -> bool:
     """Whether nothing but the shape is read of what a node yields."""
-    return all(is_operator(use.node, ASK_SHAPE) for use in node.outputs[0].uses())
+    value = node.outputs[0]
+    is_asked = all(is_operator(use.node, ASK_SHAPE) for use in value.uses())
+    return is_asked and not value.is_graph_output()
 
 
 def _place(value: ir.Value, facts: LoopFacts) -> Ring | None:
@@ -133,10 +135,17 @@ def _is_counted(place: Linear) -> bool:
     return is_writable(place.replace({TRIP: Linear(0)}))
 
 
-def _row(
+def written_row(
     updates: ir.Value, body: ir.Graph, typing: Typing, dims: Sequence[int | str | None]
 ) -> ir.Value:
-    """Return the row that is written, before it is given the shape that it has."""
+    """Return the row that is written, before it is given the shape that it has.
+
+    Args:
+        updates: What a ScatterND writes.
+        body: The body of the Loop.
+        typing: The proven typing.
+        dims: The dimensions of a row.
+    """
     value = skip_identities(updates)
     found = value
     while (node := made_by(value, "Expand", "Reshape", "Unsqueeze", body=body)) is not None:

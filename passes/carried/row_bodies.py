@@ -12,6 +12,7 @@ from passes.carried.columns import find_columns, is_last_axis
 from passes.carried.masks import choice
 from passes.carried.pattern import added
 from passes.carried.uniform import one_number
+from passes.carried.whole_writes import writes_all_at
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgraphs
 from passes.graph.made import axes_of, made_by, operand, skip_identities, takes_whole_shape
@@ -21,10 +22,11 @@ from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
+from passes.reading.nodes import ends_far, passed_on
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
-__all__ = ["NotOwnRowError", "RowBody", "needed_for", "row_number"]
+__all__ = ["NotOwnRowError", "RowBody", "needed_for", "row_number", "takes_all"]
 
 
 class NotOwnRowError(Exception):
@@ -55,21 +57,24 @@ class _Known:
 class RowBody:
     """Copies what an iteration does to a tensor, with its row in the place of the tensor."""
 
-    def __init__(self, carried: Carried, index: Linear, facts: LoopFacts, typing: Typing) -> None:
+    def __init__(
+        self, carried: Carried, index: Linear, axis: int, facts: LoopFacts, typing: Typing
+    ) -> None:
         """Set up the work.
 
         Args:
             carried: The carried tensor.
             index: The number of the row.
+            axis: The axis that rows are numbered along.
             facts: The Loop or Scan.
             typing: The proven typing; it gains what is copied.
         """
         self._carried, self._index, self._facts, self._typing = carried, index, facts, typing
-        ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max))]
+        self._axis = axis
         whole = added("Shape", [carried.inner])
-        row = added("Slice", [whole.outputs[0], *(node.outputs[0] for node in ends)])
-        self._shape, self._row_shape = whole.outputs[0], row.outputs[0]
-        self._shapes = [*ends, whole, row]
+        nodes = _row_shape(whole.outputs[0], axis, typing.rank(carried.initial))
+        self._shape, self._row_shape = whole.outputs[0], nodes[-1].outputs[0]
+        self._shapes = [whole, *nodes]
         self.between: list[ir.Value] = []
 
     def written(self, row: ir.Value, nodes: Sequence[ir.Node]) -> tuple[ir.Value, list[ir.Node]]:
@@ -129,12 +134,17 @@ class RowBody:
             case "Gather" if whole is not None and self._is_own(node):
                 known.values[out] = whole
                 return []
-            case "Slice" if whole is not None and self._is_own(node) and _is_unwrapped(out):
-                first = _numbers(0)
+            case "Slice" if whole is not None and takes_all(node, self._facts.evaluator):
+                known.rows[out] = whole
+                return []
+            case "Slice" if whole is not None and self._is_own(node) and self._is_unwrapped(out):
+                first = _numbers(self._axis)
                 row = added("Unsqueeze", [whole, first.outputs[0]])
                 known.values[out] = row.outputs[0]
                 return [first, row]
-            case "ScatterND" if whole is not None and not self._meets(inputs[1:], known):
+            case "ScatterND" | "ScatterElements" if whole is not None and not self._meets(
+                inputs[1:], known
+            ):
                 made = self._scatter(node, whole, known, graphs)
             case "Where" if self._typing.dims(inputs[0]) == () and not self._meets(
                 inputs[:1], known
@@ -157,13 +167,25 @@ class RowBody:
 
     def _is_own(self, node: ir.Node) -> bool:
         """Whether a Gather or a Slice reads the row of the iteration."""
-        return row_number(node, self._facts.evaluator) == self._index
+        return row_number(node, self._facts.evaluator) == (self._axis, self._index)
+
+    def _is_unwrapped(self, value: ir.Value) -> bool:
+        """Whether the axis is removed wherever a value is read, which fails if it has no row."""
+        rank = self._typing.rank(self._carried.initial) or 1
+        uses = [use.node for use in value.uses()]
+        return all(
+            is_operator(node, "Squeeze")
+            and self._axis in {axis % rank for axis in axes_of(node) or ()}
+            for node in uses
+        )
 
     def _scatter(
         self, node: ir.Node, row: ir.Value, known: _Known, graphs: tuple[ir.Graph, ...]
     ) -> list[ir.Node]:
         """Return what writes to the row what a ScatterND writes to the tensor."""
         _, places, updates = (v for v in node.inputs if v is not None)
+        if self._axis or node.op_type == "ScatterElements":
+            return self._whole(node, known, Scope(graphs))
         number, named = self._first_column(places, Scope(graphs))
         if number != self._index:
             raise NotOwnRowError
@@ -176,6 +198,14 @@ class RowBody:
             return [*ends, rest, added("ScatterND", [row, rest.outputs[0], new], attributes)]
         if node.attributes.get_string("reduction", "none") != "none":
             raise NotOwnRowError
+        return [added("Reshape", [new, self._row_shape], {"allowzero": 1})]
+
+    def _whole(self, node: ir.Node, known: _Known, scope: Scope) -> list[ir.Node]:
+        """Return what a scatter makes of the row if it writes all of it."""
+        initial, at = self._carried.initial, (self._axis, self._index)
+        if not writes_all_at(node, at, known.rows, initial, scope, self._facts.evaluator):
+            raise NotOwnRowError
+        new = known.of(operand(node, 2))
         return [added("Reshape", [new, self._row_shape], {"allowzero": 1})]
 
     def _first_column(self, places: ir.Value, scope: Scope) -> tuple[Linear | None, int]:
@@ -230,21 +260,32 @@ class RowBody:
         return any(True for _ in value.uses())
 
 
-def row_number(node: ir.Node, evaluator: Evaluator) -> Linear | None:
-    """Return the number of the one row that a Gather or a Slice reads; None of another read."""
+def row_number(node: ir.Node, evaluator: Evaluator) -> tuple[int, Linear] | None:
+    """Return the axis and number of the one row that a Gather or a Slice reads, or None."""
+    rank = evaluator.rank(operand(node, 0))
+    if not rank:
+        return None
     if node.op_type == "Gather":
-        index = operand(node, 1)
-        is_row = evaluator.rank(index) == 0 and node.attributes.get_int("axis", 0) == 0
-        return evaluator.number(index) if is_row else None
+        index, axis = operand(node, 1), node.attributes.get_int("axis", 0)
+        number = evaluator.number(index) if evaluator.rank(index) == 0 else None
+        return None if number is None else (axis % rank, number)
     bounds = bounds_of(node, evaluator)
-    is_row = bounds is not None and bounds.axis == 0 and bounds.end == bounds.start + 1
-    return bounds.start if bounds is not None and is_row else None
+    is_row = bounds is not None and bounds.end == bounds.start + 1
+    return (bounds.axis % rank, bounds.start) if bounds is not None and is_row else None
 
 
-def _is_unwrapped(value: ir.Value) -> bool:
-    """Whether the first axis is removed wherever a value is read, which fails if it has no row."""
-    uses = [use.node for use in value.uses()]
-    return all(is_operator(node, "Squeeze") and 0 in (axes_of(node) or ()) for node in uses)
+def takes_all(node: ir.Node, evaluator: Evaluator) -> bool:
+    """Whether a Slice cuts nothing off."""
+    return passed_on(node, evaluator) is not None and not ends_far(node, evaluator)
+
+
+def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
+    """Return nodes, the last of which computes all dimensions but one of a shape."""
+    if not axis:
+        ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max))]
+        return [*ends, added("Slice", [shape, *(node.outputs[0] for node in ends)])]
+    rest = _numbers(*(at for at in range(rank or 0) if at != axis))
+    return [rest, added("Gather", [shape, rest.outputs[0]], {"axis": 0})]
 
 
 def _graph(name: str, copies: Sequence[ir.Node], values: Sequence[ir.Value]) -> ir.Graph:

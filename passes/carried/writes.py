@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.carried.coordinate_ranges import Reach, own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import Places
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
+from passes.carried.pattern import ASK_SHAPE, FLOATS, Joined, Pattern, Term, dependent_values
 from passes.carried.read_back import find_elements_back, find_read_back
 from passes.carried.row_shapes import are_numbers, as_rows_of
 from passes.carried.shared_coordinates import shared_coordinate
@@ -251,10 +251,9 @@ def placed_terms(placed: SliceWrite, dependent: Collection[ir.Value]) -> tuple[T
         placed: What an iteration writes.
         dependent: The values that depend on what was written.
     """
-    read = {v for one in placed.nodes for v in one.inputs if v is not None}
-    read |= {placed.indices, placed.updates}
-    is_shape = {one.inputs[0] for one in placed.nodes if one.op_type == "Shape"}
-    if not (read - is_shape).isdisjoint(dependent):
+    readers = (one for one in placed.nodes if one.op_type not in ASK_SHAPE)
+    read = {v for one in readers for v in one.inputs if v is not None}
+    if not (read | {placed.indices, placed.updates}).isdisjoint(dependent):
         return None
     is_cell = placed.named is not None and placed.kind == "stacked"
     values = (placed.indices, placed.updates)

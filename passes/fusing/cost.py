@@ -243,12 +243,18 @@ def _is_small(node: ir.Node, typing: Typing) -> bool:
     return all(one is not None and math.prod(one) <= SMALL for one in dims)
 
 
-def work_of(nodes: Iterable[ir.Node], typing: Typing) -> float:
-    """Return the microseconds that the heavy operators of a body take for one sample."""
-    return sum(_flops(node, typing) for node in nodes) / FLOPS
+def work_of(nodes: Iterable[ir.Node], typing: Typing, *, unknown: float = 0.0) -> float:
+    """Return the microseconds that the heavy operators of a body take for one sample.
+
+    Args:
+        nodes: The nodes of the body.
+        typing: Knows their dimensions.
+        unknown: How many multiplications one has of which not all dimensions are known.
+    """
+    return sum(_flops(node, typing, unknown) for node in nodes) / FLOPS
 
 
-def _flops(node: ir.Node, typing: Typing) -> float:
+def _flops(node: ir.Node, typing: Typing, unknown: float) -> float:
     """Return the multiplications of a heavy node: its result times what each number sums over.
 
     An open dimension counts as 1: it is that at least.
@@ -259,6 +265,6 @@ def _flops(node: ir.Node, typing: Typing) -> float:
     weights = optional_operand(node, 1)
     size = None if weights is None else typing.static_dims(weights)
     if result is None or not size:
-        return 0.0
+        return unknown
     summed = math.prod(size[1:]) if node.op_type.startswith("Conv") else size[0]
     return 2.0 * math.prod(dim for dim in result if isinstance(dim, int)) * summed

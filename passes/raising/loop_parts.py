@@ -33,6 +33,10 @@ _HEAVY_SHARE = 0.5
 """Which share of the time of a heavy operator batching saves at least: one row is a product of a
 matrix and a vector."""
 
+_WEIGHTS = 2.0 * 128 * 128
+"""The multiplications of a product of which nothing tells the sizes: those of a small cell. Keras
+hands the weights on from iteration to iteration, by which inference loses their shape."""
+
 _LEAST_SHARE, _LEAST = 0.1, 0.5
 """The share of an iteration, and the microseconds of it, that splitting must save to pay."""
 
@@ -238,4 +242,6 @@ class _Split:
         if self.on.needs.read(node) is not None:
             return 0.0
         inner = [n for n in walk_nodes([node]) if n.op_type not in _FREE]
-        return KERNEL * len(inner) + _HEAVY_SHARE * work_of(inner, self.on.typing)
+        return KERNEL * len(inner) + _HEAVY_SHARE * work_of(
+            inner, self.on.typing, unknown=_WEIGHTS
+        )

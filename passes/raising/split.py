@@ -56,12 +56,8 @@ def write_parts(
     rounding = find_rounding(parts.moved, written.opset)
     if rounding is not None and written.options.exact:
         raise NotAMapError(Code.EXACT, "it would round otherwise", rounding)
-    for value in parts.rows:
-        _check_one_shape(value, typings)
     rows = {value: ir.Value(name=f"{value.name}.rows") for value in parts.rows}
     left = {value: ir.Value(name=f"{value.name}.rows") for value in parts.rest}
-    types = {tensor: value for value, tensor in (rows | left).items()}
-    type_rows(types, count, typings)
 
     def read(stage: Stage) -> list[LoopReading]:
         found = read_part(facts, trips, graph, path, typings, model, stage)
@@ -69,6 +65,12 @@ def write_parts(
 
     is_ahead = bool(parts.before or rows)
     ahead = read(Stage(results=parts.before, rows=rows)) if is_ahead else []
+    # the body of a map knows what is the same in all iterations, which that of the Loop does not
+    made = {r.value: one.site.body.outputs[r.output] for one in ahead for r in one.site.results}
+    types = {tensor: made.get(tensor, value) for value, tensor in rows.items()}
+    for value in types.values():
+        _check_one_shape(value, typings)
+    type_rows(types | {tensor: value for value, tensor in left.items()}, count, typings)
     behind = read(Stage(results=parts.after, given=left | rows)) if parts.after else []
     written.write_finals((ahead or behind)[0])
     for one in ahead:

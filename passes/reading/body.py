@@ -19,6 +19,7 @@ from passes.reading.counters import final_values, write_counter
 from passes.reading.cuts import Cut, find_cuts
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.known_numbers import write_known
 from passes.reading.loop_reading import LoopReading, name_dialect
 from passes.reading.needs import Needs
 from passes.reading.nodes import (
@@ -227,7 +228,7 @@ class BodyWriter:
                 self.is_far |= ends_far(node, self.facts.evaluator)
             elif (array := constant_of(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
-            elif (numbers := self._range(node)) is not None:
+            elif (numbers := self._range(node) or self._known(node)) is not None:
                 self.values[node.outputs[0]] = numbers
             else:
                 copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
@@ -238,6 +239,10 @@ class BodyWriter:
             return None
         start = copy_of(self.values, operand(node, 0))
         return write_range(self.builder, node, start, self.facts.evaluator)
+
+    def _known(self, node: ir.Node) -> ir.Value | None:
+        """Record integers that floats, or no types, tell."""
+        return write_known(self.builder, node, self.index, self.facts.evaluator)
 
     def _element(self, source: ElementSource, read: ir.Value) -> ir.Value:
         """Return the input of the body that reads a source, by the name of what reads it."""

@@ -189,10 +189,13 @@ def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> L
 def type_rows(
     rows: Mapping[ir.Value, ir.Value], count: int | str | None, typings: Typings
 ) -> None:
-    """Enter the types of tensors of so many rows; for each a value that one row is like."""
+    """Enter the types of tensors of so many rows; for each a value that one row is like.
+
+    What is proven holds where nothing is declared.
+    """
     for tensor, row in rows.items():
         for typing in (typings.declared, typings.proven):
-            known = typing[row]
+            known = typing[row] if typing.dims(row) is not None else typings.proven[row]
             if known.dims is not None:
                 dims = (d if typing.is_one_number(d) else None for d in known.dims)
                 typing.set(tensor, ValueType(known.type, (count, *dims)))

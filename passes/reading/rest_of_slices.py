@@ -48,11 +48,18 @@ def _entries(
     values: Mapping[ir.Value, ir.Value | None],
     evaluator: Evaluator,
 ) -> ir.Value:
-    """Record some entries of a vector; of a Concat of numbers these alone are read."""
+    """Record some entries of a vector; of a Concat of numbers these alone are read.
+
+    They are int64, as the axes that are written beside them are.
+    """
     joined = made_by(vector, "Concat")
     parts = [] if joined is None else operands(joined)
     if not parts or any(evaluator.dims(part) != (1,) for part in parts):
         picked = [copy_of(values, vector), builder.ints(*places)]
-        return builder.op("Gather", picked, {"axis": 0})
-    entries = [copy_of(values, parts[place]) for place in places]
-    return entries[0] if len(entries) == 1 else builder.op("Concat", entries, {"axis": 0})
+        made = builder.op("Gather", picked, {"axis": 0})
+    else:
+        entries = [copy_of(values, parts[place]) for place in places]
+        made = entries[0] if len(entries) == 1 else builder.op("Concat", entries, {"axis": 0})
+    if evaluator.dtype(vector) == ir.DataType.INT64:
+        return made
+    return builder.op("Cast", [made], {"to": int(ir.DataType.INT64)})

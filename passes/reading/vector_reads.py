@@ -193,11 +193,15 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _is_one(start: Linear, end: Linear, step: Linear) -> bool:
-    """Whether a Slice takes one entry, or the first of many that lie far from each other."""
+    """Whether a Slice takes one entry, or the first of many that lie far from each other.
+
+    What ends farther than any dimension reaches ends behind whatever place is within the vector.
+    """
     if step.number == 1:
         return (end - start).number == 1
     # TensorFlow's exporter writes x[i] so.
-    return (step.number or 0) >= FAR and is_nonnegative(end - start - 1)
+    ends_behind = is_nonnegative(end - FAR) or is_nonnegative(end - start - 1)
+    return (step.number or 0) >= FAR and ends_behind
 
 
 def _needs_one_number(vector: ir.Value) -> bool:

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(36)
+_PATTERNS = range(42)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -157,6 +157,15 @@ class _Loop:
                 self.carry_count()
             case 32 | 33 | 34 | 35:
                 self.carry_own_rows()
+            case 36 | 37 | 38:
+                self.carry_keyed()
+            case 39:
+                self.carry_columns()
+            case 40 | 41:
+                total = name
+                for _ in range(rng.randint(2, 3)):
+                    total = self.add(f"{rng.choice(['Max', 'Min'])} ({total}, {self.row()})")
+                self.carry("float[4]", "b", f"Identity ({total})")
 
     def flag(self) -> str:
         """Return a condition of one element that may differ from iteration to iteration."""
@@ -219,6 +228,35 @@ class _Loop:
             )
             before = f"v{n}d"
         self.carry(kind, "w", f"Identity ({before})")
+
+    def carry_keyed(self) -> None:
+        """Add a matrix that each iteration reads, and writes to, where a number of the data says."""
+        rng, name = self.rng, f"s{len(self.states)}"
+        three = self.add(f"Constant <value = int64 {{{rng.choice([3, -3])}}}> ()")
+        first = self.add("Gather <axis = 0> (ke, zero)")
+        key = self.add(f"Mod ({first}, {three})")
+        old = self.add(f"Gather <axis = 0> ({name}, {key})")
+        if rng.random() < 0.7:
+            self.rows.append(old)
+        form = rng.choice(["Sin ({1})", "Add ({0}, {1})", "Sub ({0}, {1})", "Max ({0}, {1})"])
+        row = self.add(form.format(old, rng.choice(["e", "we", self.row()])))
+        wide = self.add(f"Unsqueeze ({row}, zero1)")
+        new = self.add(f"ScatterND ({name}, {self.place(key)}, {wide})")
+        if rng.random() < 0.5:
+            self.rows.append(self.add(f"Gather <axis = 0> ({new}, {key})"))
+        self.carry("float[3,4]", "start", f"Identity ({new})")
+
+    def carry_columns(self) -> None:
+        """Add a matrix of which each iteration changes the column of its number."""
+        rng, name = self.rng, f"s{len(self.states)}"
+        number = rng.choice(["i"] * 4 + ["zero"])
+        old = self.add(f"Gather <axis = 1> ({name}, {number})")
+        new = self.add(f"{rng.choice(['Add', 'Mul', 'Max'])} ({old}, {self.row()})")
+        wide = self.add(f"Unsqueeze ({new}, one1)")
+        places = self.add(f"Expand ({self.place('i')}, {self.add(f'Shape ({wide})')})")
+        self.carry(
+            "float[4,N]", "turned", f"ScatterElements <axis = 1> ({name}, {places}, {wide})"
+        )
 
     def carry_replaced(self) -> None:
         """Add a matrix, a row of which each iteration replaces by a Concat of slices."""
@@ -314,6 +352,7 @@ def draw(seed: int, patterns: int | None = None, recurrences: bool = True) -> st
     text = "\n            ".join(loop.lines)
     return f"""g ({INPUTS}) => ({", ".join(outputs)}) {{ {SCALARS} {COUNT}
         four = Constant <value = int64[1] {{4}}> ()
+        turned = Transpose (w)
         {names} = Loop (n, t, {first}) <body = step (int64 i, bool cond, {inner})
             => (bool go, {after}) {{
             {text}

@@ -83,6 +83,41 @@ CASES = {
 }
 
 
+FLAG = "a0 = Gather <axis = 0> (a, zero)  flag = Less (z0, a0)  "
+
+
+def some(then: str, append: str = "SequenceInsert (q, e)") -> str:
+    """Return an append in one branch of an If; ``then`` computes the row in it."""
+    state = "float[Q,4]" if append.startswith("Concat") else "seq(float[E])"
+    taken = f"yes () => ({state} u) {{ {then}  u = {append} }}"
+    left = f"no () => ({state} o) {{ o = Identity (q) }}"
+    return f"If (flag) < then_branch = {taken}, else_branch = {left} >"
+
+
+def chosen(flag: str = FLAG, then: str = PAIRS, **given: str) -> str:
+    """Return a graph whose inner Loop appends in some of its iterations."""
+    text = graph(element=flag, **({"append": some(then)} | given))
+    return text.replace("none =", "z0 = Constant <value = float {0.0}> ()  none =", 1)
+
+
+CASES |= {
+    "some_pairs": chosen(),
+    "some_pairs_made_outside": chosen(FLAG + PAIRS, ""),
+    "pairs_of_different_ones": chosen("same = Equal (i, j)  flag = Not (same)"),
+    "as_often_as_a_number_says_under_a_condition": chosen(FLAG, NUMBERED, trips="size"),
+    "some_rows_of_a_tensor": chosen(
+        FLAG,
+        **TENSOR
+        | {"append": some(f"{NUMBERED}  e1 = Unsqueeze (e, zero1)", "Concat <axis = 0> (q, e1)")},
+    ),
+    "under_the_opposite": chosen(FLAG + PAIRS, "")
+    .replace("then_branch", "other")
+    .replace("else_branch", "then_branch")
+    .replace("other = yes", "else_branch = yes")
+    .replace("{0.0}", "{2.0}"),
+}
+
+
 def feeds(n: int) -> Mapping[str, np.ndarray]:
     """Make rows, further ones, and how often the inner Loop runs."""
     rng = np.random.default_rng(n)
@@ -119,6 +154,15 @@ NEAR = {
         "j1 = Unsqueeze (j, zero1)  e = Slice (a, zero1, j1)",
         join="r = ConcatFromSequence <axis = 0> (l)",
         result="float[R] r",
+    ),
+    "the_condition_reads_the_length": chosen(
+        "c = SequenceLength (q)  flag = Less (c, j)  " + PAIRS, ""
+    ),
+    "a_row_that_may_be_missing": chosen(
+        "flag = Less (j, size)", "b = Gather <axis = 0> (x, j)  e = Mul (a, b)", trips="n"
+    ),
+    "a_row_that_only_some_have": chosen(
+        "flag = Less (j, n)", "b = Gather <axis = 0> (x, j)  e = Mul (a, b)", trips="size"
     ),
     "put_in_front": graph(append="SequenceInsert (q, e, zero)"),
     "what_was_appended_is_read": graph(

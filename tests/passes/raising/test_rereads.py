@@ -224,8 +224,6 @@ TURNS = {
 }
 NO_TURNS = {
     "begins_elsewhere": "k1 = Add (k0, one)  q = Equal (k1, three)  k2 = Where (q, one, k1)",
-    "asks_the_data": """k1 = Add (k0, one)  g = ReduceMax <keepdims = 0> (ke)
-            q = Greater (g, two)  k2 = Where (q, zero, k1)""",
     "grows_by_the_data": "g = ReduceMax <keepdims = 0> (ke)  k1 = Add (k0, g)  k2 = Mod (k1, three)",
 }
 
@@ -267,3 +265,15 @@ def test_other_counters_stay_in_a_loop(name: str) -> None:
     assert found.loops == 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
     same(before, found.model, *map(turning_feeds, LENGTHS))
+
+
+def test_a_counter_that_begins_anew_where_the_data_say_names_keys() -> None:
+    body = """k1 = Add (k0, one)  g = ReduceMax <keepdims = 0> (ke)
+            q = Greater (g, two)  k2 = Where (q, zero, k1)"""
+    before = model(turning(body, "one"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    keys = np.full((64, 4), -9)
+    keys[::2] = 9
+    given = [turning_feeds(length) | {"k": keys[:length]} for length in LENGTHS]
+    assert same(before, found.model, *given) == len(LENGTHS)

@@ -52,6 +52,22 @@ SLICES = {
     "the last valid": """
         b = Concat <axis = 0> (k, l)  e = Concat <axis = 0> (j, m)
         s = Slice (x, b, e, axes01)  r = Squeeze (s, axes01)""",
+    "bounds of int32": """
+        b0 = Concat <axis = 0> (k, zero)  e0 = Concat <axis = 0> (j, m)  ax = Cast <to = 6> (axes01)
+        b = Cast <to = 6> (b0)  e = Cast <to = 6> (e0)
+        s = Slice (x, b, e, ax)  q = Squeeze (s, zero)
+        r = ReduceSum <keepdims = 0> (q, zero)""",
+    "bounds of int32, some the same of each": """
+        b0 = Concat <axis = 0> (k, zero)  e0 = Concat <axis = 0> (j, two)  ax = Cast <to = 6> (axes01)
+        b = Cast <to = 6> (b0)  e = Cast <to = 6> (e0)
+        s = Slice (x, b, e, ax)  q = Squeeze (s, zero)
+        r = ReduceSum <keepdims = 0> (q, zero)""",
+    "bounds of int32, each a number": """
+        k3 = Cast <to = 6> (k)  j3 = Cast <to = 6> (j)  m3 = Cast <to = 6> (m)
+        zero3 = Cast <to = 6> (zero)  ax = Cast <to = 6> (axes01)
+        b = Concat <axis = 0> (k3, zero3)  e = Concat <axis = 0> (j3, m3)
+        s = Slice (x, b, e, ax)  q = Squeeze (s, zero)
+        r = ReduceSum <keepdims = 0> (q, zero)""",
     "the same of each": """
         ax = Constant <value = int64[3] {0, 1, 2}> ()  by = Constant <value = int64[3] {1, 1, 2}> ()
         b = Concat <axis = 0> (k, zero, one)  e = Concat <axis = 0> (j, two, two)

@@ -477,3 +477,32 @@ def test_the_projection_of_a_batch_of_open_size_leaves_the_loop() -> None:
     sizes = [(0, 2), (1, 1), (5, 3)]
     many = [{"x": rng.standard_normal((*two, 64)).astype(np.float32), **shared} for two in sizes]
     assert same(before, found.model, *many) == len(many)
+
+
+CARRIED_WEIGHTS = """g (float[T,B,4] x, float[B,4] h0, float[4,4] w, float[4,4] u) => (float[T,B,4] ys)
+  <bool t = {1}, int64 zero = {0}> {
+  shape = Shape (x)  n = Gather <axis = 0> (shape, zero)
+  h, w9, ys = Loop (n, t, h0, w) <body = step (int64 i, bool c, float[B,4] s, float[?,?] v)
+      => (bool d, float[B,4] s2, float[?,?] v2, float[B,4] y) {
+    e = Gather <axis = 0> (x, i)  q = MatMul (e, v)  r = MatMul (s, u)  m = Add (q, r)
+    s2 = Tanh (m)  y = Identity (s2)  v2 = Identity (v)  d = Identity (c) }> }"""
+
+
+def test_a_product_with_weights_that_the_loop_hands_on_leaves_it() -> None:
+    """Keras hands weights on as carried values, of which inference knows no shape."""
+    before = model(CARRIED_WEIGHTS)
+    found = read(before)
+    (loop_left,) = (n for n in found.model.graph.node if n.op_type in ("Loop", "Scan"))
+    body = next(a.g for a in loop_left.attribute if a.name == "body")
+    assert [n.op_type for n in body.node].count("MatMul") == 1
+    rng = np.random.default_rng(1)
+    given = [
+        {
+            "x": rng.standard_normal((n, 2, 4)).astype(np.float32),
+            "h0": np.zeros((2, 4), np.float32),
+            "w": rng.standard_normal((4, 4)).astype(np.float32),
+            "u": rng.standard_normal((4, 4)).astype(np.float32),
+        }
+        for n in LENGTHS
+    ]
+    assert same(before, found.model, *given) == len(LENGTHS)

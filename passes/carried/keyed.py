@@ -1,0 +1,133 @@
+"""State that is kept for each key: what all iterations read of ``s[k_i]``, which they write to.
+
+Sorted by key, the iterations of one key follow one another. For the keys ``[1, 0, 1]`` and the
+rows ``[a, b, c]`` written there, iteration 2 reads ``a``, and the other ones what stood there at
+first. Where each joins its row to what it reads, a running total begins anew with each key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.filled import Begun, totals
+from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.totals import rounds_in_order
+from passes.reading.iterations import Carried
+
+__all__ = ["KeyedRead"]
+
+_INT64 = int(ir.DataType.INT64)
+_END = int(np.iinfo(np.int64).max)
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyedRead(Pattern):
+    """What iterations read at their keys of a tensor that they write to at their keys.
+
+    Attributes:
+        carried: What is read, as a carried value.
+        terms: The key of an iteration, and what it writes, or what it joins to what it reads.
+        tensor: The carried tensor.
+        dtype: Its element type.
+        family: The operator that joins; None where rows are written as they are.
+        is_after: Whether it is read behind the write.
+        nodes: What computes what is joined.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    tensor: Carried
+    dtype: ir.DataType
+    family: str | None = None
+    is_after: bool = False
+    nodes: tuple[ir.Node, ...] = ()
+    name = "state of each key"
+
+    @property
+    def rounds(self) -> bool:  # type: ignore[override]
+        """Whether the order of the operations changes the result."""
+        return self.family is not None and rounds_in_order(self.family, self.dtype)
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Nothing reads it behind the last iteration."""
+        raise NotImplementedError
+
+    def check_shape(self, joined: Joined) -> None:
+        """What is read is a row of a tensor that keeps its shape."""
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """What iterations read can be stacked."""
+        return not is_after
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record what all iterations read.
+
+        Raises:
+            NotAMapError: A row may have another shape, or there are too many iterations.
+        """
+        joined.needs_shape(1, self.carried, always=True)
+        builder, rows = joined.builder, self._rows(joined)
+        if self.family is None and self.is_after:
+            return rows
+        before = self._before(joined, rows)
+        if self.is_after and self.family is not None:
+            return builder.op(self.family, [before, rows])
+        return before
+
+    def _before(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        """Record what each iteration finds at its key."""
+        builder, tensor, none = joined.builder, self.tensor.initial, joined.builder.ints(0)
+        size = builder.op("Slice", [builder.op("Shape", [tensor]), none, builder.ints(1)])
+        keys = self._keys(joined, size)
+        count = builder.op("Shape", [keys])
+        many = builder.op("Squeeze", [count, none])
+        numbers = builder.op("Range", [builder.scalar(0), many, builder.scalar(1)])
+        ranked = builder.op("Add", [builder.op("Mul", [keys, many]), numbers])
+        options = {"axis": 0, "largest": 0}
+        _, order = builder.node("TopK", [ranked, count], options, outputs=2).outputs
+        behind = builder.op("Gather", [keys, order], {"axis": 0})
+        ahead = builder.op("Concat", [builder.ints(-1), behind], {"axis": 0})
+        ahead = builder.op("Slice", [ahead, none, count])
+        begins = builder.op("Not", [builder.op("Equal", [ahead, behind])])
+        places = builder.op("Add", [order, size])
+        last = builder.op(
+            "Slice", [builder.op("Concat", [none, places], {"axis": 0}), none, count]
+        )
+        read = builder.op("Where", [begins, behind, last])
+        whole = builder.op("Concat", [tensor, rows], {"axis": 0})
+        found = builder.op("Gather", [whole, read], {"axis": 0})
+        if self.family is not None:
+            rank = (joined.typing.rank(tensor) or 1) - 1
+            given = Begun(found, begins, rank, is_whole=True)
+            found = totals(joined, self.carried, given, self.family, self.dtype)
+        back = builder.op("ScatterElements", [numbers, order, numbers], {"axis": 0})
+        found = builder.op("Gather", [found, back], {"axis": 0})
+        return builder.op("Reshape", [found, self._shape(joined)], {"allowzero": 1})
+
+    def _keys(self, joined: Joined, size: ir.Value) -> ir.Value:
+        """Record the keys, ``[n]``; negative ones count from the end."""
+        builder = joined.builder
+        keys = builder.op("Reshape", [joined.values[0], builder.ints(-1)])
+        keys = builder.op("Cast", [keys], {"to": _INT64})
+        is_turned = builder.op("Less", [keys, builder.ints(0)])
+        return builder.op("Where", [is_turned, builder.op("Add", [keys, size]), keys])
+
+    def _rows(self, joined: Joined) -> ir.Value:
+        """Record the rows of all iterations, ``[n, *s]``."""
+        builder, tensor, dims = joined.builder, self.tensor.initial, joined.types[1].dims
+        rank = joined.typing.rank(tensor)
+        assert rank is not None
+        assert dims is not None
+        rows, beside = joined.values[1], rank - 1 - len(dims)
+        if beside:
+            rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, 1 + beside))])
+        return builder.op("Expand", [rows, self._shape(joined)])
+
+    def _shape(self, joined: Joined) -> ir.Value:
+        """Record the shape of the rows of all iterations."""
+        builder, whole = joined.builder, joined.builder.op("Shape", [self.tensor.initial])
+        rest = builder.op("Slice", [whole, builder.ints(1), builder.ints(_END)])
+        return builder.op("Concat", [joined.trips.write(builder), rest], {"axis": 0})

@@ -58,7 +58,8 @@ def write_result(
     if x.is_flat and result.kind == "sequence":
         return _write_flat(builder, x, options.opset)
     whole = _whole(ops, x, result, options.batch)
-    return escape(builder, result, whole, rank, dtype, count, splits_all=ends_as_tensor)
+    dims = None if x.is_flat else x.type.dims
+    return escape(builder, result, whole, rank, dtype, count, dims=dims, splits_all=ends_as_tensor)
 
 
 def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -48,6 +49,7 @@ def escape(
     dtype: ir.DataType | None,
     count: int | None = None,
     *,
+    dims: Sequence[int | str | None] | None = None,
     splits_all: bool = False,
 ) -> ir.Value:
     """Record how a result is read from what a map holds, and return it.
@@ -59,6 +61,7 @@ def escape(
         rank: Rank of a sample, if known.
         dtype: Element type of a sample, if known.
         count: Number of samples, if known.
+        dims: What is proven of the dimensions of a sample, if anything.
         splits_all: Whether SplitToSequence may stand for every known element type, since no
             sequence is left.
     """
@@ -89,7 +92,7 @@ def escape(
         case _, "stacked" if result.axis == 0 or rank is not None:
             return stacked(builder, held.value, result.axis, rank)
         case _, "concatenated" if rank:
-            return concatenated(builder, held.value, result.axis, rank)
+            return concatenated(builder, held.value, result.axis, rank, dims)
     # Without a rank no axis can be moved; and scalars cannot be concatenated.
     between = dataclasses.replace(result, kind="sequence")
     sequence = escape(builder, between, held, rank, dtype, count, splits_all=splits_all)
@@ -114,7 +117,13 @@ def stacked(builder: Builder, value: ir.Value, axis: int, rank: int | None) -> i
     return builder.op("Transpose", [value], {"perm": order})
 
 
-def concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir.Value:
+def concatenated(
+    builder: Builder,
+    value: ir.Value,
+    axis: int,
+    rank: int,
+    dims: Sequence[int | str | None] | None = None,
+) -> ir.Value:
     """Merge the batch axis of ``[B, *s]`` into axis ``axis`` of the samples.
 
     Args:
@@ -122,11 +131,15 @@ def concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir.
         value: The stacked tensor.
         axis: The axis of a sample; negative counts from its back.
         rank: Rank of a sample, at least 1.
+        dims: What is proven of the dimensions of a sample, if anything.
     """
     if rank == 1:
         return builder.op("Reshape", [value, builder.ints(-1)])
     axis %= rank
     moved = stacked(builder, value, axis, rank)
+    beside = [dim for at, dim in enumerate(dims or ()) if at != axis and isinstance(dim, int)]
+    if len(beside) == rank - 1 and 0 not in beside:
+        return builder.op("Reshape", [moved, builder.ints(*beside[:axis], -1, *beside[axis:])])
     shape = builder.op("Shape", [moved])
     bounds = [(0, axis), (axis, axis + 2), (axis + 2, rank + 1)]
     parts = [

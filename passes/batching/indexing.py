@@ -66,7 +66,7 @@ def _rows_in_turn(ctx: Context, data: Batched, positions: Batched) -> ir.Value |
 
     Fewer rows than samples are an error.
     """
-    if positions.rank or data.type.dims is None or not counts_up(positions.value):
+    if data.type.dims is None or not counts_up(positions.value):
         return None
     rest = [dim for dim in data.type.dims[1:] if isinstance(dim, int)]
     if len(rest) < data.rank - 1:

@@ -138,3 +138,27 @@ def test_fewer_rows_than_iterations_are_an_error() -> None:
     short, long = (fed("float32", 3) | {"p": np.array([True] * n)} for n in (2, 4))
     assert same(before, found.model, short, long) == 1
     assert same(found.model, before, short, long) == 1
+
+
+def test_the_last_running_product_is_the_product() -> None:
+    whole = text(RUNNING.format(op="Mul"), "int64", collects=True)
+    found = prove(whole, *(fed("int64", n) for n in (0, 1, 5)), opset=18)
+    assert "ScatterElements" not in found.operators
+
+
+def test_a_column_that_is_read_by_the_number_of_the_iteration() -> None:
+    body = "u = Gather <axis = 1> (w, i)  s2 = Add (s, u)"
+    whole = text(body, "float").replace("bool[N] p", "bool[N] p, float[4,9] w")
+    table = np.arange(36, dtype=np.float32).reshape(4, 9)
+    prove(whole, *(fed("float32", n) | {"w": table} for n in (0, 1, 9)), opset=18)
+
+
+def test_rows_of_no_numbers_are_joined() -> None:
+    whole = """g (float[N,3,0] x, float[R,0] b) => (float[M,0] r)
+        <bool go = {1}, int64 zero = {0}> {
+      shape = Shape (x)  n = Gather (shape, zero)
+      r = Loop (n, go, b) <body = b (int64 i, bool c, float[K,0] s)
+          => (bool d, float[L,0] s2) {
+        d = Identity (c)  e = Gather (x, i)  t = Relu (e)  s2 = Concat <axis = 0> (s, t) }> }"""
+    none = np.zeros((2, 0), np.float32)
+    prove(whole, *({"x": np.zeros((n, 3, 0), np.float32), "b": none} for n in (0, 1, 4)))

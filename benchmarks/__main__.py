@@ -19,7 +19,8 @@ from benchmarks.cases import CASES, FAMILIES, SWEEPS
 from benchmarks.forms import forms_table
 from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
 from benchmarks.pictures import write_pictures
-from benchmarks.small_batches import speed_table
+from benchmarks.short_loops import SHORT_LOOPS
+from benchmarks.small_batches import ITERATIONS, speed_table
 from benchmarks.workload import Case, Sweep
 from rewriter.pipeline import Strategy, rewrite
 
@@ -109,6 +110,14 @@ def _small(args: argparse.Namespace) -> Iterator[str]:
     families = {name: f for name, f in FAMILIES.items() if not args.only or args.only in name}
     strategy = args.strategy[-1]
     yield from speed_table(families, lambda case: _rewritten(case, strategy), args.rounds)
+    loops = {name: f for name, f in SHORT_LOOPS.items() if not args.only or args.only in name}
+    yield from speed_table(
+        loops,
+        lambda case: _rewritten(case, strategy),
+        args.rounds,
+        sizes=ITERATIONS,
+        counted="iterations",
+    )
     if not args.only:
         yield from forms_table(args.rounds)
 

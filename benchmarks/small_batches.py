@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -15,10 +15,13 @@ from benchmarks.measure import expand_with_onnx, open_session, own_feeds
 from benchmarks.workload import Case, Family
 from rewriter.proof.compare import compare
 
-__all__ = ["SIZES", "speed_table", "speedup"]
+__all__ = ["ITERATIONS", "SIZES", "speed_table", "speedup"]
 
 SIZES = (1, 2, 4, 16, 64, 256, 1024)
 """Numbers of samples."""
+
+ITERATIONS = (0, 1, 2, 4, 16, 64, 256, 1024)
+"""Numbers of iterations of a Loop that carries values."""
 
 _TURN = 0.002
 """Seconds that each model runs in one turn, at least once."""
@@ -34,7 +37,12 @@ _SETTLED = 0.95
 
 
 def speed_table(
-    families: Mapping[str, Family], rewrite: Callable[[Case], onnx.ModelProto], turns: int
+    families: Mapping[str, Family],
+    rewrite: Callable[[Case], onnx.ModelProto],
+    turns: int,
+    *,
+    sizes: Sequence[int] = SIZES,
+    counted: str = "samples",
 ) -> Iterator[str]:
     """Yield the lines of the table, one row for each family.
 
@@ -42,21 +50,23 @@ def speed_table(
         families: The workloads, by name.
         rewrite: Rewrites the model of a case.
         turns: How often the two models take turns at each number of samples.
+        sizes: The numbers of samples.
+        counted: What they are called.
     """
-    yield "## Speed over the model as given, by the number of samples"
+    yield f"## Speed over the model as given, by the number of {counted}"
     yield ""
     yield (
         "How many times as fast as the model as given; where onnxruntime refuses that one, as "
-        "ONNX's expansion of it (*). The last column is the number of samples measured from "
+        f"ONNX's expansion of it (*). The last column is the number of {counted} measured from "
         f"which on the speed stays at {_SETTLED} or above."
     )
     yield ""
-    yield f"| case | {' | '.join(f'{n:,}' for n in SIZES)} | no slower from |"
-    yield f"| --- |{' ---: |' * (len(SIZES) + 1)}"
+    yield f"| case | {' | '.join(f'{n:,}' for n in sizes)} | no slower from |"
+    yield f"| --- |{' ---: |' * (len(sizes) + 1)}"
     for name, family in families.items():
         speeds: list[float] = []
         is_given, took = True, 0.0
-        for size in SIZES:
+        for size in sizes:
             if took > _LONGEST:
                 break
             case = family(size)
@@ -67,15 +77,16 @@ def speed_table(
             took = _seconds(before, own_feeds(before, case.feeds), 1)
             speeds.append(speedup(before, after, case.feeds, turns))
         cells = [f"{speed:.2f}" if speed < 10 else f"{speed:,.0f}" for speed in speeds]
-        cells += ["-"] * (len(SIZES) - len(speeds))
-        yield f"| {name}{'' if is_given else ' (*)'} | {' | '.join(cells)} | {_settled(speeds)} |"
+        cells += ["-"] * (len(sizes) - len(speeds))
+        cells.append(_settled(speeds, sizes))
+        yield f"| {name}{'' if is_given else ' (*)'} | {' | '.join(cells)} |"
     yield ""
 
 
-def _settled(speeds: list[float]) -> str:
+def _settled(speeds: list[float], sizes: Sequence[int]) -> str:
     slower = [i for i, speed in enumerate(speeds) if speed < _SETTLED]
     first = slower[-1] + 1 if slower else 0
-    return f"{SIZES[first]:,}" if first < len(speeds) else "-"
+    return f"{sizes[first]:,}" if first < len(speeds) else "-"
 
 
 def _loads(model: onnx.ModelProto) -> onnxruntime.InferenceSession | None:

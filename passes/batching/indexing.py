@@ -15,6 +15,7 @@ from passes.batching.merging import sample_numbers
 from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
 from passes.graph.graphs import constant_value
+from passes.maps.index_source import counts_up
 
 __all__ = [
     "compress",
@@ -40,6 +41,9 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         rows = _with_any_place(ctx, data, ctx.constant(positions), axis)
         return ctx.same(node, [rows, positions.value], {"axis": axis})
     if data.is_shared:
+        in_turn = _rows_in_turn(ctx, data, positions) if axis == 1 else None
+        if in_turn is not None:
+            return [ctx.stacked(in_turn)]
         (new,) = ctx.same(node, [data.value, positions.value], {"axis": axis - 1})
         return [ctx.stacked(_to_front(ctx, new.value, axis - 1, data.rank + positions.rank))]
     rows = data.value
@@ -55,6 +59,21 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         after = range(last, data.rank + positions.rank)
         found = ctx.op("Transpose", [found], {"perm": [0, *before, *middle, *after]})
     return [ctx.stacked(found)]
+
+
+def _rows_in_turn(ctx: Context, data: Batched, positions: Batched) -> ir.Value | None:
+    """Return the first rows of a tensor where sample ``k`` reads row ``k``; None where not.
+
+    Fewer rows than samples are an error.
+    """
+    if data.type.dims is None or not counts_up(positions.value):
+        return None
+    rest = [dim for dim in data.type.dims[1:] if isinstance(dim, int)]
+    if len(rest) < data.rank - 1:
+        return None
+    rows = ctx.op("Slice", [data.value, ctx.ints(0), ctx.batch, ctx.ints(0)])
+    shape = ctx.op("Concat", [ctx.batch, ctx.ints(*rest)], {"axis": 0}) if rest else ctx.batch
+    return ctx.reshape(rows, shape)
 
 
 def _with_any_place(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined
+from passes.carried.widths import IN_STEPS, check_width
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
@@ -29,12 +30,18 @@ memory holds. Each stage runs where the ones before it do not reach."""
 Step = Callable[[Builder, Sequence[ir.Value], ir.Value, int], list[ir.Value]]
 
 
-def check_steps(joined: Joined, carried: Carried) -> None:
-    """Check that there are not too many steps.
+def check_steps(joined: Joined, carried: Carried, widest: int = IN_STEPS) -> None:
+    """Check that there are not too many steps, nor too wide rows.
+
+    Args:
+        joined: Writes the graph.
+        carried: The carried value.
+        widest: So many bytes may a row have.
 
     Raises:
-        NotAMapError: The number of iterations is known, and too large.
+        NotAMapError: The number of iterations is known, and too large; or a row is too wide.
     """
+    check_width(joined, carried, widest)
     count = joined.trips.exact
     if count is not None and count.bit_length() > _MOST_STEPS:
         detail = f"'{carried.inner.name}' needs running totals of more than 4,095 iterations"

@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.doubling import check_steps, doubled
-from passes.carried.pattern import Joined, Pattern
+from passes.carried.pattern import Joined, Pattern, same_dims
+from passes.carried.widths import CHOSEN, check_width
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 
@@ -52,11 +53,13 @@ def begun(
         is_whole: Whether a flag has one element, of any rank.
 
     Raises:
-        NotAMapError: The shape of the carried value is not proven to stay as it is.
+        NotAMapError: The shape of the carried value is not proven to stay as it is, or it is too
+            wide.
     """
     builder, initial = joined.builder, carried.initial
     is_whole = is_whole or joined.types[flags].dims == ()
     if not is_whole:
+        check_width(joined, carried, CHOSEN)
         joined.needs_shape(flags, carried, always=True)
     joined.needs_shape(rows, carried, always=True)
     rank = joined.typing.rank(initial)
@@ -77,6 +80,8 @@ def expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
     """Record a term of all iterations in the shape of the carried value."""
     builder, rows, dims = joined.builder, joined.values[at], joined.types[at].dims
     assert dims is not None
+    if same_dims(joined.typing, carried.initial, dims):
+        return rows
     if len(dims) < rank:
         rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, 1 + rank - len(dims)))])
     number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import onnx_ir as ir
@@ -10,12 +11,16 @@ import onnx_ir as ir
 from passes.carried.pattern import FLOATS, Joined, Term, same_dims
 from passes.carried.running import running
 from passes.carried.weighed import before_it_is_spoilt
+from passes.carried.widths import EXTREMES, check_width
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["Hits"]
+
+_MOST_NUMBERS = 1024
+"""A constant row has no more, so that a model stays small."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +60,11 @@ class Hits:
             flags = builder.op("Cast", [rows], {"to": int(ir.DataType.INT32)})
             if self.is_whole:
                 flags = builder.op("Reshape", [flags, builder.ints(-1)])
-            shape = builder.op("Shape", [flags])
-            largest = builder.ints(np.iinfo(np.int64).max)
-            rest = builder.op("Slice", [shape, builder.ints(1), largest])
-            shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
-            value = {"value": ir.tensor(np.array([1], np.int32))}
-            first = builder.op("ConstantOfShape", [shape], value)
-            if self.mark is not None:
-                first = self._before(joined)
+            first = self._before(joined) if self.mark else self._first(joined, flags)
             hits = builder.op("Concat", [first, flags], {"axis": 0})
             return _pick(builder, hits, self.takes_first)
         initial = self.carried.initial
+        check_width(joined, self.carried, EXTREMES)
         if self.weighs and self.dtype in FLOATS:
             rows = before_it_is_spoilt(builder, rows, initial, self._worst(builder))
         rows = self.without_nan(builder, rows)
@@ -80,6 +79,19 @@ class Hits:
             return found
         # No value is better than NaN.
         return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
+
+    def _first(self, joined: Joined, flags: ir.Value) -> ir.Value:
+        """Record a row of true flags, which are those of the initial value."""
+        builder = joined.builder
+        known = () if self.is_whole else joined.types[0].dims
+        sizes = [dim for dim in known or () if isinstance(dim, int)]
+        if known is not None and len(sizes) == len(known) and math.prod(sizes) <= _MOST_NUMBERS:
+            return builder.constant(np.ones((1, *sizes), np.int32))
+        largest = builder.ints(np.iinfo(np.int64).max)
+        rest = builder.op("Slice", [builder.op("Shape", [flags]), builder.ints(1), largest])
+        shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+        value = {"value": ir.tensor(np.array([1], np.int32))}
+        return builder.op("ConstantOfShape", [shape], value)
 
     def taken(self, joined: Joined, rows: ir.Value) -> ir.Value:
         """Record for each iteration whether its row takes the place of the one before."""

@@ -8,6 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Pattern, Term, dependent_values, same_dims
+from passes.carried.running import without_one
+from passes.carried.totals import behind_initial
 from passes.decisions import Code
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
@@ -31,13 +33,15 @@ class LastValue(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record the value of the last iteration, the initial one if there is none."""
         builder, (rows,) = joined.builder, joined.values
+        if joined.is_collected:
+            return joined.last_of(self._whole(joined))
         if not joined.runs:
             largest = np.iinfo(np.int64).max
             last = builder.op(
                 "Slice", [rows, builder.ints(-1), builder.ints(largest), builder.ints(0)]
             )
             rows = self._behind_initial(joined, last)
-        return builder.op("Gather", [rows, builder.scalar(-1)], {"axis": 0})
+        return joined.last_of(rows)
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether it is the values at the start of each iteration that are wanted."""
@@ -45,18 +49,19 @@ class LastValue(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the values of all iterations but the last behind the initial one."""
-        builder, (rows,) = joined.builder, joined.values
-        whole = self._behind_initial(joined, rows)
-        ends = [builder.ints(0), builder.ints(-1), builder.ints(0)]
-        return builder.op("Slice", [whole, *ends])
+        return without_one(joined.builder, self._whole(joined), is_last=True)
+
+    def _whole(self, joined: Joined) -> ir.Value:
+        """Record the initial value and those behind all iterations, once."""
+        (rows,) = joined.values
+        return joined.once(self.carried.inner, lambda: self._behind_initial(joined, rows))
 
     def _behind_initial(self, joined: Joined, rows: ir.Value) -> ir.Value:
-        builder, initial = joined.builder, self.carried.initial
+        initial = self.carried.initial
         if not same_dims(joined.typing, initial, joined.types[0].dims):
             detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
-        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
-        return builder.op("Concat", [first, rows], {"axis": 0})
+        return behind_initial(joined, initial, rows)
 
 
 def find_last_value(carried: Carried, iteration: Iteration) -> LastValue | None:

@@ -67,6 +67,7 @@ class Joined:
         opset: Version of ONNX's operators.
         branches: Whether the target has If.
         is_collected: Whether the values of all iterations are wanted, too.
+        weighs_cost: Whether what would be slower than the Loop is refused.
         made: What is recorded once, though several results of one Loop are read from it.
     """
 
@@ -78,6 +79,7 @@ class Joined:
     opset: int
     branches: bool = True
     is_collected: bool = False
+    weighs_cost: bool = False
     made: dict[Hashable, ir.Value] = dataclasses.field(default_factory=dict)
 
     def once(self, key: Hashable, write: Callable[[], ir.Value]) -> ir.Value:

@@ -6,10 +6,17 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers
-from passes.carried.running import running, total_of
-from passes.carried.totals import reduce_rows, rounds_in_order, rows_to_join, truth_of
+from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers, same_dims
+from passes.carried.running import running, total_of, without_one
+from passes.carried.totals import (
+    behind_initial,
+    reduce_rows,
+    rounds_in_order,
+    rows_to_join,
+    truth_of,
+)
 from passes.carried.weighed import weigh_totals
+from passes.carried.widths import EXTREMES, check_width
 from passes.decisions import Code
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -93,6 +100,10 @@ class Reduction(Pattern):
         is_running = joined.is_collected and not self._is_cumulated
         if is_running or self._lacks_reduction:
             return total_of(joined, self.carried, self._joined_terms(joined), self.family)
+        if self._begins_rows(joined) and (joined.is_collected or not joined.runs):
+            return self._of_rows_begun(joined)
+        if self.family in ("Max", "Min"):
+            check_width(joined, self.carried, EXTREMES)
         total = self.carried.initial
         if self._joins_own_terms(joined):
             rows = reduce_rows(joined, self._joined_terms(joined), self.family, self.dtype)
@@ -111,6 +122,39 @@ class Reduction(Pattern):
         """Whether no reduction joins the rows, or none but by doubles, which hold 53 bits."""
         is_product = self.family == "Mul" and self.dtype not in FLOATS
         return self.family.startswith("Bitwise") or self.dtype in _LARGE or is_product
+
+    @property
+    def _sums_exactly(self) -> bool:
+        """Whether sums need all 64 bits, which only a cumulative sum keeps."""
+        return self.family == "Add" and self.dtype == ir.DataType.INT64 and not self.counts
+
+    def _begins_rows(self, joined: Joined) -> bool:
+        """Whether the initial value may stand as one row in front of the others.
+
+        It has their shape, and what is joined is the same in any order.
+        """
+        if not (self._sums_exactly or self.family in ("Max", "Min")):
+            return False
+        initial = self.carried.initial
+        return all(same_dims(joined.typing, initial, known.dims) for known in joined.types)
+
+    def _of_rows_begun(self, joined: Joined) -> ir.Value:
+        """Record the total of rows of which the first one is the initial value."""
+        if self._sums_exactly:
+            return joined.last_of(self._sums_begun(joined))
+        check_width(joined, self.carried, EXTREMES)
+        rows = behind_initial(joined, self.carried.initial, self._joined_terms(joined))
+        return reduce_rows(joined, rows, self.family, self.dtype, has_rows=True)
+
+    def _sums_begun(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the sums behind all iterations."""
+        builder, initial = joined.builder, self.carried.initial
+
+        def write() -> ir.Value:
+            rows = behind_initial(joined, initial, self._joined_terms(joined))
+            return builder.op("CumSum", [rows, builder.scalar(0)])
+
+        return joined.once(self.carried.inner, write)
 
     def _joins_own_terms(self, joined: Joined) -> bool:
         """Whether the terms of one iteration are joined first, whose sizes may cancel out.
@@ -140,6 +184,8 @@ class Reduction(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the running totals: a cumulative sum, or totals of twice as many rows each."""
+        if self._sums_exactly and self._begins_rows(joined):
+            return without_one(joined.builder, self._sums_begun(joined), is_last=not is_after)
         rows = self._joined_terms(joined, keeps_shape=not is_after or not self._is_cumulated)
         if not self._is_cumulated:
             return running(joined, self.carried, rows, self.family, is_after=is_after)

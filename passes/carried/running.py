@@ -13,11 +13,12 @@ import onnx_ir as ir
 
 from passes.carried.appends import like_initial
 from passes.carried.doubling import check_steps, doubled
-from passes.carried.pattern import Joined
+from passes.carried.pattern import Joined, same_dims
+from passes.carried.widths import IN_STEPS, INTEGER_EXTREMES, WRITTEN, check_width
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 
-__all__ = ["running", "total_of"]
+__all__ = ["running", "total_of", "without_one"]
 
 
 def running(
@@ -36,9 +37,12 @@ def running(
         NotAMapError: The number of iterations is known, and too large.
     """
     whole = joined.once(carried.inner, lambda: _from_initial(joined, carried, rows, family))
-    if is_after:
-        return _cut(joined.builder, whole, 1, _END)
-    return _cut(joined.builder, whole, 0, -1)
+    return without_one(joined.builder, whole, is_last=not is_after)
+
+
+def without_one(builder: Builder, rows: ir.Value, *, is_last: bool) -> ir.Value:
+    """Record all rows but the last one, or but the first one."""
+    return _cut(builder, rows, 0, -1) if is_last else _cut(builder, rows, 1, _END)
 
 
 def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
@@ -46,22 +50,45 @@ def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> i
 
     The arguments and the error are those of `running`.
     """
+    if family == "Mul" and joined.opset >= _WRITES_PRODUCTS and not joined.is_collected:
+        return _written_product(joined, carried, rows)
     whole = joined.once(carried.inner, lambda: _from_initial(joined, carried, rows, family))
     return joined.last_of(whole)
 
 
-def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
-    """Record the initial value and the totals of all iterations, in one tensor."""
-    check_steps(joined, carried)
+def _written_product(joined: Joined, carried: Carried, rows: ir.Value) -> ir.Value:
+    """Record a product as rows that are all written onto the initial value."""
+    check_width(joined, carried, WRITTEN)
     builder = joined.builder
-    first = builder.op("Unsqueeze", [carried.initial, builder.ints(0)])
+    first, rows = _in_one_shape(joined, carried, rows)
+    zero = {"value": ir.tensor(np.array([0], np.int64))}
+    places = builder.op("ConstantOfShape", [builder.op("Shape", [rows])], zero)
+    attributes = {"axis": 0, "reduction": "mul"}
+    product = builder.op("ScatterElements", [first, places, rows], attributes)
+    return builder.op("Squeeze", [product, builder.ints(0)])
+
+
+def _in_one_shape(joined: Joined, carried: Carried, rows: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Record the initial value as one row, and the rows of all iterations in its shape."""
+    builder, initial = joined.builder, carried.initial
+    first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+    if all(same_dims(joined.typing, initial, known.dims) for known in joined.types):
+        return first, rows
     if not joined.runs:
-        rank = joined.typing.rank(carried.initial)
+        rank = joined.typing.rank(initial)
         assert rank is not None
         rows = like_initial(builder, first, rows, rank + 1, 0)
     number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
-    shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
-    whole = builder.op("Concat", [first, builder.op("Expand", [rows, shape])], {"axis": 0})
+    shape = builder.op("Concat", [number, builder.op("Shape", [initial])], {"axis": 0})
+    return first, builder.op("Expand", [rows, shape])
+
+
+def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
+    """Record the initial value and the totals of all iterations, in one tensor."""
+    is_choice = family in ("Max", "Min") and joined.typing.dtype(carried.initial) in _WIDE
+    check_steps(joined, carried, INTEGER_EXTREMES if is_choice else IN_STEPS)
+    builder = joined.builder
+    whole = builder.op("Concat", _in_one_shape(joined, carried, rows), {"axis": 0})
     neutral = _neutral_row(joined, whole, _NEUTRAL[family]) if family in _NEUTRAL else None
 
     def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
@@ -71,6 +98,11 @@ def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str)
 
 
 _END = int(np.iinfo(np.int64).max)
+
+_WIDE = frozenset({ir.DataType.INT64, ir.DataType.UINT64})
+
+_WRITES_PRODUCTS = 16
+"""The opset from which on ScatterElements joins what is written to one place."""
 
 
 def _cut(builder: Builder, rows: ir.Value, start: int, stop: int) -> ir.Value:

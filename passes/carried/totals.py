@@ -16,7 +16,14 @@ from passes.graph.made import operand, operands
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
-__all__ = ["are_counts", "reduce_rows", "rounds_in_order", "rows_to_join", "truth_of"]
+__all__ = [
+    "are_counts",
+    "behind_initial",
+    "reduce_rows",
+    "rounds_in_order",
+    "rows_to_join",
+    "truth_of",
+]
 
 _INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 _NARROW = frozenset(
@@ -63,7 +70,13 @@ _SMALL = 2**20
 
 
 def reduce_rows(
-    joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType, *, are_counts: bool = False
+    joined: Joined,
+    rows: ir.Value,
+    family: str,
+    dtype: ir.DataType,
+    *,
+    are_counts: bool = False,
+    has_rows: bool = False,
 ) -> ir.Value:
     """Record the reduction of a tensor over axis 0; that of no rows changes no total.
 
@@ -73,23 +86,45 @@ def reduce_rows(
         family: The operator that joins two of its rows.
         dtype: Its element type.
         are_counts: Whether the sum of its rows is surely one that a double holds.
+        has_rows: Whether it holds a row however often the Loop runs.
     """
-    builder = joined.builder
+    builder, has_rows = joined.builder, has_rows or joined.runs
     match family:
         case "Add" if dtype in _INTEGERS and not are_counts:
-            return _exact_sum(joined, rows, dtype)
+            return _exact_sum(joined, rows, dtype, has_rows=has_rows)
         case "Add":
             return joined.reduce("ReduceSum", rows)
         case "Mul":
             return joined.reduce("ReduceProd", rows)
         case "Max" | "Min":
-            return _extreme(joined, rows, family, dtype)
-    counted = builder.op("Not", [rows]) if family == "And" else rows
-    numbers = builder.op("Cast", [counted], {"to": int(ir.DataType.INT64)})
+            return _extreme(joined, rows, family, dtype, has_rows=has_rows)
+    if family == "Or":
+        return _any(joined, rows)
+    if family == "And":
+        return builder.op("Not", [_any(joined, builder.op("Not", [rows]))])
+    numbers = builder.op("Cast", [rows], {"to": int(ir.DataType.INT64)})
     return truth_of(builder, joined.reduce("ReduceSum", numbers), family)
 
 
-def _exact_sum(joined: Joined, rows: ir.Value, dtype: ir.DataType) -> ir.Value:
+def _any(joined: Joined, flags: ir.Value) -> ir.Value:
+    """Record whether a flag of some row is true.
+
+    They are counted in floats, which onnxruntime sums ten times as fast as integers; that a count
+    is not 0 is right beyond 2^24, too.
+    """
+    builder = joined.builder
+    numbers = builder.op("Cast", [flags], {"to": int(ir.DataType.FLOAT)})
+    return builder.op("Cast", [joined.reduce("ReduceSum", numbers)], {"to": int(ir.DataType.BOOL)})
+
+
+def behind_initial(joined: Joined, initial: ir.Value, rows: ir.Value) -> ir.Value:
+    """Record the rows of all iterations behind an initial value of their shape."""
+    builder = joined.builder
+    first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+    return builder.op("Concat", [first, rows], {"axis": 0})
+
+
+def _exact_sum(joined: Joined, rows: ir.Value, dtype: ir.DataType, *, has_rows: bool) -> ir.Value:
     """Record the sum of integers over axis 0, which overflows as a sum of two does.
 
     onnxruntime reduces integers as doubles: what is beyond 53 bits is lost, and what is beyond
@@ -99,7 +134,7 @@ def _exact_sum(joined: Joined, rows: ir.Value, dtype: ir.DataType) -> ir.Value:
     if dtype == ir.DataType.INT32:
         wide = builder.op("Cast", [rows], {"to": int(ir.DataType.INT64)})
         return builder.op("Cast", [joined.reduce("ReduceSum", wide)], {"to": int(dtype)})
-    padded = rows if joined.runs else _with_neutral_row(builder, rows, "Add", dtype)
+    padded = rows if has_rows else _with_neutral_row(builder, rows, "Add", dtype)
     return joined.last_of(builder.op("CumSum", [padded, builder.scalar(0)]))
 
 
@@ -136,20 +171,20 @@ def truth_of(builder: Builder, total: ir.Value, family: str) -> ir.Value:
     return builder.op("Cast", [odd], {"to": int(ir.DataType.BOOL)})
 
 
-def _extreme(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:
+def _extreme(
+    joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType, *, has_rows: bool
+) -> ir.Value:
     """Record the extreme over axis 0; a NaN in a row makes it NaN, as Max and Min have it.
 
     Runtimes differ on the extreme of no rows, and onnxruntime's ReduceMax passes over a NaN that
     does not come first.
     """
     builder = joined.builder
-    padded = rows if joined.runs else _with_neutral_row(builder, rows, family, dtype)
+    padded = rows if has_rows else _with_neutral_row(builder, rows, family, dtype)
     found = joined.reduce(f"Reduce{family}", padded)
     if dtype not in FLOATS:
         return found
-    flags = builder.op("Cast", [builder.op("IsNaN", [rows])], {"to": int(ir.DataType.INT64)})
-    count = joined.reduce("ReduceSum", flags)
-    spoiled = builder.op("Greater", [count, builder.scalar(0)])
+    spoiled = _any(joined, builder.op("IsNaN", [rows]))
     nan = builder.constant(np.array(np.nan, dtype.numpy()))
     return builder.op("Where", [spoiled, nan, found])
 

@@ -10,10 +10,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.made import made_by, only_number
 from passes.maps.element_source import ElementSource, Read, typed
 from passes.typing import Typing, ValueType
 
-__all__ = ["IndexSource"]
+__all__ = ["IndexSource", "counts_up"]
 
 _FEW = 1024
 """Up to how many numbers are written as a constant."""
@@ -108,5 +109,14 @@ class IndexSource(ElementSource):
             return builder.constant(np.arange(max(self.known, 0), dtype=np.int64))
         # onnxruntime makes a Slice of a Gather by a Range, and a Slice has no row out of range.
         one = builder.scalar(1)
-        end = builder.op("Add", [builder.op("Squeeze", [self.write_count(builder)]), one])
+        end = builder.op("Add", [self.scalar_count(builder, typing), one])
         return builder.op("Sub", [builder.op("Range", [one, end, one]), one])
+
+
+def counts_up(value: ir.Value) -> bool:
+    """Whether a tensor holds 0, 1, 2, ... by the way `IndexSource.stack` makes it."""
+    less = made_by(value, "Sub")
+    numbers = None if less is None else made_by(less.inputs[0], "Range")
+    if less is None or numbers is None:
+        return False
+    return all(only_number(n) == 1 for n in (less.inputs[1], *numbers.inputs[::2]))

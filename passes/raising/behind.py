@@ -54,7 +54,8 @@ def write_behind(
             detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
             raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
         is_cheap = pattern.cheap_from is not None and opset >= pattern.cheap_from
-        if options.auto and not options.lacks and pattern.is_dear and not is_cheap:
+        weighs_cost = options.auto and not options.lacks
+        if weighs_cost and pattern.is_dear and not is_cheap:
             detail = (
                 f"{_title(pattern.name, pattern.carried.inner)} compares each place with each "
             )
@@ -74,6 +75,7 @@ def write_behind(
             opset,
             branches="If" not in options.lacks,
             is_collected=pattern.carried.inner in collected,
+            weighs_cost=weighs_cost,
             made=made,
         )
         if pattern.carried.inner in read.shaped:

@@ -1,0 +1,164 @@
+"""How few operators take the place of a Loop: each costs as much as an iteration of a short one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from passes.decisions import Code
+from tests.passes.loops import model, prove, read, same
+
+pytestmark = pytest.mark.quick
+
+TEXT = """g ({dtype}[N,{wide}] x, {dtype}[{wide}] b, bool[N] p, bool[N,{wide}] q, int64[N] k)
+    => ({outputs}) <bool go = {{1}}, int64 zero = {{0}}, int64[1] first = {{0}}> {{
+  shape = Shape (x)  n = Gather (shape, zero)
+  {names} = Loop (n, go, b) <body = step (int64 i, bool c, {dtype}[{wide}] s)
+      => (bool d, {dtype}[{wide}] s2{collected}) {{
+    d = Identity (c)  e = Gather (x, i)  f = Gather (p, i)  h = Gather (q, i)
+    {body} }}> }}"""
+
+
+def text(body: str, dtype: str, wide: int = 4, *, collects: bool = False) -> str:
+    """Return a graph whose Loop carries a row; ``y`` is collected, where anything is."""
+    last, rows = f"{dtype}[{wide}] r", f", {dtype}[N,{wide}] ys"
+    return TEXT.format(
+        dtype=dtype,
+        wide=wide,
+        body=body,
+        outputs=last + rows if collects else last,
+        names="r, ys" if collects else "r",
+        collected=f", {dtype}[{wide}] y" if collects else "",
+    )
+
+
+def fed(dtype: str, length: int, wide: int = 4) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(length)
+    return {
+        "x": (rng.standard_normal((length, wide)) * 9).astype(dtype),
+        "b": (rng.standard_normal(wide) * 9).astype(dtype),
+        "p": rng.random(length) < 0.5,
+        "q": rng.random((length, wide)) < 0.5,
+        "k": rng.permutation(length).astype(np.int64),
+    }
+
+
+TOTAL = "s2 = {op} (s, e)"
+RUNNING = "s2 = {op} (s, e)  y = Identity (s2)"
+COUNTS = {
+    "sum": (TOTAL.format(op="Add"), "float32", False, 2),
+    "sum_of_integers": (TOTAL.format(op="Add"), "int64", False, 4),
+    "difference_of_integers": (TOTAL.format(op="Sub"), "int64", False, 5),
+    "running_sum_of_integers": (RUNNING.format(op="Add"), "int64", True, 5),
+    "product_of_integers": (TOTAL.format(op="Mul"), "int64", False, 5),
+    "maximum": (TOTAL.format(op="Max"), "float32", False, 8),
+    "maximum_of_integers": (TOTAL.format(op="Max"), "int64", False, 3),
+    "sum_under_a_condition": ("t = Add (s, e)  s2 = Where (f, t, s)", "float32", False, 8),
+    "last_under_a_condition": ("s2 = Where (f, e, s)", "float32", False, 14),
+    "filled": ("s2 = Where (f, e, s)  y = Identity (s2)", "float32", True, 16),
+    "filled_by_elements": ("s2 = Where (h, e, s)  y = Identity (s2)", "float32", True, 24),
+    "delay": ("y = Sub (e, s)  s2 = Identity (e)", "float32", True, 5),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_few_operators_stand_for_a_loop(name: str) -> None:
+    body, dtype, collects, most = COUNTS[name]
+    kind = {"float32": "float"}.get(dtype, dtype)
+    feeds = [fed(dtype, n) for n in (0, 1, 2, 9)]
+    found = prove(text(body, kind, collects=collects), *feeds, opset=18)
+    written = found.operators
+    around = {"Constant", "Identity"}
+    assert sum(n for op_type, n in written.items() if op_type not in around) <= most, written
+
+
+def test_rows_that_are_written_one_by_one() -> None:
+    body = """a = Unsqueeze (i, first)  a2 = Unsqueeze (a, first)  t = Unsqueeze (e, first)
+        s2 = ScatterND (s, a2, t)"""
+    whole = text(body, "float").replace("[4] b", "[16,4] b").replace("[4] s", "[16,4] s")
+    feeds = [fed("float32", n) | {"b": fed("float32", 16)["x"]} for n in (0, 1, 9)]
+    found = prove(whole.replace("[4] r", "[16,4] r"), *feeds, opset=18)
+    assert "ReduceProd" not in found.operators
+    assert sum(found.operators.values()) - found.operators["Constant"] <= 11
+
+
+@pytest.mark.parametrize("op_type", ["Mul", "Max"])
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_integers_of_any_rank(op_type: str, rank: int) -> None:
+    dims = ["", "[4]", "[2,4]"][rank]
+    whole = text(TOTAL.format(op=op_type), "int64").replace("int64[4]", f"int64{dims}")
+    whole = whole.replace("int64[N,4] x", f"int64[N{',' * bool(dims)}{dims[1:-1]}] x")
+    sizes = [int(n) for n in dims[1:-1].split(",") if n]
+    rng = np.random.default_rng(rank)
+    feeds = [
+        fed("int64", n)
+        | {name: rng.integers(-(2**40), 2**40, (*lead, *sizes)) for name, lead in own.items()}
+        for n in (0, 1, 5)
+        for own in ({"x": (n,), "b": ()},)
+    ]
+    prove(whole, *feeds, opset=18)
+
+
+def test_a_product_in_which_a_term_is_narrower() -> None:
+    body = "w = Cast <to = 7> (f)  v = Add (w, first)  s2 = Mul (s, v)"
+    prove(text(body, "int64"), *(fed("int64", n) for n in (0, 1, 5)), opset=18)
+
+
+WIDE = {
+    "running_product": (RUNNING.format(op="Mul"), "float", True, 256),
+    "running_maximum": (RUNNING.format(op="Max"), "float", True, 256),
+    "running_maximum_of_integers": (RUNNING.format(op="Max"), "int64", True, 32),
+    "product_of_integers": (TOTAL.format(op="Mul"), "int64", False, 128),
+    "maximum": (TOTAL.format(op="Max"), "float", False, 512),
+    "best": ("g = Greater (e, s)  s2 = Where (g, e, s)", "float", False, 512),
+    "filled_by_elements": ("s2 = Where (h, e, s)  y = Identity (s2)", "float", True, 128),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_loop_is_faster_for_wide_rows(name: str) -> None:
+    body, dtype, collects, widest = WIDE[name]
+    narrow = read(model(text(body, dtype, widest, collects=collects), 18), auto=True)
+    assert narrow.decisions[0].verdict.value == "fused"
+    before = model(text(body, dtype, widest + 1, collects=collects), 18)
+    assert read(before).loops == 0
+    found = read(before, auto=True)
+    assert found.loops == 1
+    assert Code.COST.value in found.codes
+    kind = {"float": "float32"}.get(dtype, dtype)
+    assert same(before, found.model, fed(kind, 3, widest + 1)) == 1
+
+
+def test_fewer_rows_than_iterations_are_an_error() -> None:
+    """A tensor that is read by the number of the iteration must have a row for each."""
+    whole = text("t = Add (s, e)  s2 = Where (f, t, s)", "float").replace("bool[N] p", "bool[P] p")
+    before = model(whole, 18)
+    found = read(before)
+    assert found.loops == 0
+    short, long = (fed("float32", 3) | {"p": np.array([True] * n)} for n in (2, 4))
+    assert same(before, found.model, short, long) == 1
+    assert same(found.model, before, short, long) == 1
+
+
+def test_the_last_running_product_is_the_product() -> None:
+    whole = text(RUNNING.format(op="Mul"), "int64", collects=True)
+    found = prove(whole, *(fed("int64", n) for n in (0, 1, 5)), opset=18)
+    assert "ScatterElements" not in found.operators
+
+
+def test_a_column_that_is_read_by_the_number_of_the_iteration() -> None:
+    body = "u = Gather <axis = 1> (w, i)  s2 = Add (s, u)"
+    whole = text(body, "float").replace("bool[N] p", "bool[N] p, float[4,9] w")
+    table = np.arange(36, dtype=np.float32).reshape(4, 9)
+    prove(whole, *(fed("float32", n) | {"w": table} for n in (0, 1, 9)), opset=18)
+
+
+def test_rows_of_no_numbers_are_joined() -> None:
+    whole = """g (float[N,3,0] x, float[R,0] b) => (float[M,0] r)
+        <bool go = {1}, int64 zero = {0}> {
+      shape = Shape (x)  n = Gather (shape, zero)
+      r = Loop (n, go, b) <body = b (int64 i, bool c, float[K,0] s)
+          => (bool d, float[L,0] s2) {
+        d = Identity (c)  e = Gather (x, i)  t = Relu (e)  s2 = Concat <axis = 0> (s, t) }> }"""
+    none = np.zeros((2, 0), np.float32)
+    prove(whole, *({"x": np.zeros((n, 3, 0), np.float32), "b": none} for n in (0, 1, 4)))

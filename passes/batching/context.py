@@ -67,10 +67,11 @@ class Output:
 
     def _known(self, type_: ValueType) -> ValueType:
         """Return a type with the dimensions that are better known here."""
-        if self.dims is None:
+        dims = self.flat.known_dims if self.dims is None and self.flat else self.dims
+        if dims is None:
             return type_
-        given = type_.dims or (None,) * len(self.dims)
-        pairs = zip(self.dims, given, strict=True)
+        given = type_.dims or (None,) * len(dims)
+        pairs = zip(dims, given, strict=True)
         return dataclasses.replace(type_, dims=tuple(g if d is None else d for d, g in pairs))
 
 

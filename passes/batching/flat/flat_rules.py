@@ -21,6 +21,7 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
+from passes.batching.flat.elements import gather_elements, scatter_elements
 from passes.batching.flat.grid_sample import grid_sample
 from passes.batching.flat.identity import eye_like
 from passes.batching.flat.joining import concat
@@ -67,6 +68,8 @@ register_flat("Gather", lookups.gather)
 register_flat("NonZero", entries.non_zero, since=16)
 register_flat("GatherND", entries.gather_nd, since=12)
 register_flat("ScatterND", entries.scatter_nd, since=12)
+register_flat("GatherElements", gather_elements, since=11)
+register_flat("ScatterElements", scatter_elements, since=11)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 register_flat("DynamicQuantizeLinear", lookups.dynamic_quantization)

@@ -63,7 +63,7 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Axes of size 1 go; the one along which samples differ where it is the only such axis."""
-    x = _data(ctx, operands)
+    x = _with_known_ones(ctx, _data(ctx, operands))
     assert x.flat is not None
     if x.flat.has_one_shape and not x.flat.is_plain:
         return restacked(ctx, node, operands)
@@ -75,6 +75,18 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
         rows = single_rows(ctx, as_packed(ctx, x))
         return [ctx.stacked(ctx.squeeze(rows, [a + 1 for a in axes]))]
     return [_without_axes(ctx, _read_along(ctx, x, axes), axes)]
+
+
+def _with_known_ones(ctx: Context, x: Batched) -> Batched:
+    """Return samples whose tables have one place in all of them where their type says so."""
+    flat = x.flat
+    assert flat is not None
+    tables = list(flat.tables)
+    for axis, at in enumerate(flat.order):
+        table = tables[at] if at < flat.grid.rank else None
+        if table is not None and not table.is_fixed and x.dims[axis] == 1:
+            tables[at] = dataclasses.replace(table, count=ctx.ints(1), is_fixed=True)
+    return dataclasses.replace(x, flat=dataclasses.replace(flat, tables=tuple(tables)))
 
 
 def _read_along(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:

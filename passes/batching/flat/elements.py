@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike, are_equal
-from passes.batching.flat.moves import read_simply
+from passes.batching.flat.moves import read_if_simple
 from passes.batching.flat.named_parts import rows_along
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_positions import FAR
@@ -23,15 +23,13 @@ from passes.batching.flat.spreading import laid_in_order, sides_of
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.places import places_in_all
-from passes.decisions import Decline
-from passes.graph.drafts import drafting
 
 __all__ = ["gather_elements", "scatter_elements"]
 
 
 def gather_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Elements by indices along an axis."""
-    simple = _read_simply(ctx, node, operands)
+    simple = read_if_simple(ctx, node, operands)
     if simple is not None:
         return simple
     data, indices = (laid_in_order(ctx, ctx.operand(operands, i)) for i in range(2))
@@ -43,7 +41,7 @@ def gather_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
 
 def scatter_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Elements set by indices along an axis."""
-    simple = _read_simply(ctx, node, operands)
+    simple = read_if_simple(ctx, node, operands)
     if simple is not None:
         return simple
     data, indices, updates = (laid_in_order(ctx, ctx.operand(operands, i)) for i in range(3))
@@ -57,19 +55,6 @@ def scatter_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
     if data.flat is None:
         return [ctx.stacked(ctx.reshape(new.value, ctx.op("Shape", [data.value])))]
     return [_as_lying_on(ctx, new.value, source)]
-
-
-def _read_simply(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> Sequence[Output] | None:
-    """Return what the rules for stacked and packed operands yield, None where they do not."""
-    try:
-        with drafting() as draft:
-            found = read_simply(ctx, node, operands)
-            draft.keep_all()
-    except Decline:
-        return None
-    return found
 
 
 def _positions(

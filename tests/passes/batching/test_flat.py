@@ -240,6 +240,10 @@ BESIDE = [
     FlatCase("a channel cut out of what is padded", numbers("a", 0) + numbers("b", 1)
              + numbers("k", 0) + numbers("q", 0, 1, 0, 0, 0, 2) + "p = Pad (x, q) "
              "c = Slice (p, a, b, k) y = Squeeze (c, k)", "float[3,H,W]", "float[h,w]"),
+    FlatCase("the one image of a batch that is cut out", numbers("z", 0) + numbers("k", 0, 1)
+             + numbers("t", 0, 0) + numbers("o", 1) + "u = Unsqueeze (x, z) h = Shape <end = 1> (x) "
+             "e = Concat <axis = 0> (h, h) p = Slice (u, t, e, k) c = Slice (p, z, o, z) "
+             "y = Squeeze (c, z)"),
     FlatCase("the one image of a batch that is scaled", "u = Constant <value_floats = [1.0, 1.0]> "
              "() t = Constant <value_float = 2.0> () m = Shape (u) f = Expand (t, m) "
              "s = Concat <axis = 0> (u, f) r = Resize (x, , s) k = Constant <value_int = 0> () "

@@ -112,6 +112,8 @@ class FuseOptions:
     def takes_packed_as_flat(self) -> bool:
         """Whether packed samples may become flat ones.
 
-        A guard asks for their lengths where the target has an If, and a Loop for all others.
+        A guard asks for their lengths where the target has an If, and a Loop for all others. With
+        tensors at the ends of the model a Loop has nothing to yield its samples in.
         """
-        return self.takes_flat and not {"If", "Loop"}.isdisjoint(self.lacks)
+        is_asked = self.for_tensors and not self.auto
+        return self.takes_flat and (is_asked or not {"If", "Loop"}.isdisjoint(self.lacks))

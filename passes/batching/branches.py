@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
@@ -180,6 +181,9 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
     for one, other in pairs:
         picks = flags
         if one.flat is not None:
+            grid = one.flat.grid.recorded_by(ctx.builder, builders)
+            one = dataclasses.replace(one, flat=dataclasses.replace(one.flat, grid=grid))
+            assert one.flat is not None
             picks = ctx.op("Gather", [flags, one.flat.grid.rows.samples], {"axis": 0})
             picks = ctx.unsqueeze(picks, range(1, one.rank - one.flat.grid.rank + 1))
         elif one.lengths is not None:

@@ -66,10 +66,11 @@ class Batched:
 
     def with_type(self, type_: ValueType) -> Batched:
         """Return the same with a type, and with the dimensions that are better known here."""
-        if self.type.dims is None:
+        known = self.flat.known_dims if self.type.dims is None and self.flat else self.type.dims
+        if known is None:
             return dataclasses.replace(self, type=type_)
-        given = type_.dims or (None,) * len(self.type.dims)
-        pairs = zip(self.type.dims, given, strict=True)
+        given = type_.dims or (None,) * len(known)
+        pairs = zip(known, given, strict=True)
         dims = tuple(g if d is None else d for d, g in pairs)
         return dataclasses.replace(self, type=dataclasses.replace(type_, dims=dims))
 

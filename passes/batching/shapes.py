@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.splitting import split_by_own_sizes
 from passes.batching.layouts import Batched
 from passes.batching.merging import volume
 from passes.batching.packed.fills import expand_to_lengths
@@ -163,8 +164,11 @@ def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 
 
 def split(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The axis, 0 by default, moves up by one; the sizes are shared."""
-    data, sizes = ctx.operand(operands, 0, "input"), shaping(ctx.optional(operands, 1), "split")
+    """The axis, 0 by default, moves up by one; sizes of each sample cut places of each."""
+    data, given = ctx.operand(operands, 0, "input"), ctx.optional(operands, 1)
+    if given is not None and given.is_stacked and ctx.takes_flat:
+        return split_by_own_sizes(ctx, node, operands)
+    sizes = shaping(given, "split")
     axis = ctx.axis_attribute(node, data.rank, 0)
     value = fitting(ctx, node, data, sizes, axis)
     return ctx.same(node, [value] if sizes is None else [value, sizes], {"axis": axis})

@@ -63,23 +63,49 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Axes of size 1 go; the one along which samples differ where it is the only such axis."""
-    x = _data(ctx, operands)
-    if x.flat is not None and x.flat.sampler is not None:
-        if x.flat.has_one_shape:
-            return restacked(ctx, node, operands)
+    x = _with_known_ones(ctx, _data(ctx, operands))
+    assert x.flat is not None
+    if x.flat.has_one_shape and not x.flat.is_plain:
+        return restacked(ctx, node, operands)
+    if x.flat.sampler is not None:
         x = rows_again(ctx, x)
     assert x.flat is not None
-    flat, rank = x.flat, len(x.flat.order)
-    axes = sorted({a % rank for a in _given(ctx, node, operands)})
-    if flat.ragged_axis in axes:
+    axes = sorted({a % x.rank for a in _given(ctx, node, operands)})
+    if x.flat.ragged_axis in axes:
         rows = single_rows(ctx, as_packed(ctx, x))
         return [ctx.stacked(ctx.squeeze(rows, [a + 1 for a in axes]))]
-    gone = {flat.order[a] for a in axes}
+    return [_without_axes(ctx, _read_along(ctx, x, axes), axes)]
+
+
+def _with_known_ones(ctx: Context, x: Batched) -> Batched:
+    """Return samples whose tables have one place in all of them where their type says so."""
+    flat = x.flat
+    assert flat is not None
+    tables = list(flat.tables)
+    for axis, at in enumerate(flat.order):
+        table = tables[at] if at < flat.grid.rank else None
+        if table is not None and not table.is_fixed and x.dims[axis] == 1:
+            tables[at] = dataclasses.replace(table, count=ctx.ints(1), is_fixed=True)
+    return dataclasses.replace(x, flat=dataclasses.replace(flat, tables=tuple(tables)))
+
+
+def _read_along(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
+    """Return samples read off their rows if they have a table along one of some axes."""
+    flat = x.flat
+    assert flat is not None
+    places = [flat.order[axis] for axis in axes]
+    has_table = any(at < flat.grid.rank and flat.tables[at] is not None for at in places)
+    return rows_again(ctx, x) if has_table else x
+
+
+def _without_axes(ctx: Context, x: Batched, axes: Sequence[int]) -> Output:
+    """Return samples without some axes of size 1."""
+    flat = x.flat
+    assert flat is not None
+    gone, rank = {flat.order[a] for a in axes}, len(flat.order)
     first = flat.grid.rank
-    for at in gone:
-        is_one = at >= first or (flat.grid.dims[at] == 1 and flat.tables[at] is None)
-        if not is_one:
-            raise Decline(Code.RAGGED, "it removes an axis along which samples differ")
+    if any(at < first and flat.grid.dims[at] != 1 for at in gone):
+        raise Decline(Code.RAGGED, "it removes an axis along which samples differ")
     rows = ctx.squeeze(x.value, sorted(at - first + 1 for at in gone if at >= first))
     kept = [at for at in range(first) if at not in gone]
     grid = flat.grid
@@ -88,8 +114,7 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     places = [at for at in range(rank) if at not in gone]
     order = tuple(places.index(at) for at in flat.order if at not in gone)
     tables = tuple(flat.tables[at] for at in kept)
-    made = dataclasses.replace(flat, grid=grid, order=order, tables=tables)
-    return [ctx.flat(rows, made)]
+    return ctx.flat(rows, dataclasses.replace(flat, grid=grid, order=order, tables=tables))
 
 
 def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

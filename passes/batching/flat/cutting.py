@@ -18,7 +18,7 @@ from passes.decisions import Code, Decline
 from passes.graph.made import operand
 from passes.reading.vector_reads import number_at
 
-__all__ = ["known_bounds", "slice_", "takes_all"]
+__all__ = ["cut_along", "known_bounds", "slice_", "takes_all"]
 
 
 def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -58,7 +58,9 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         given_bounds = [entry(ctx, v, cut.position) for v in (starts, ends)]
         is_shared = are_shared or None not in known
         if at < flat.grid.rank:
-            tables[at] = _cut(ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared)
+            tables[at] = cut_along(
+                ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared
+            )
             continue
         if not is_shared or flat.sampler is not None:
             raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
@@ -108,7 +110,7 @@ def takes_all(known: Sequence[int | None], step: int, size: object) -> bool:
     return step == 1 and (_is_whole(known, 1) or is_all)
 
 
-def _cut(
+def cut_along(
     ctx: Context,
     flat: FlatSamples,
     at: int,
@@ -118,7 +120,17 @@ def _cut(
     *,
     are_shared: bool,
 ) -> AxisTable:
-    """Return the places of a slice along one axis, its bounds clamped as Slice clamps them."""
+    """Return the places of a slice along one axis, its bounds clamped as Slice clamps them.
+
+    Args:
+        ctx: The context.
+        flat: The samples.
+        at: An axis of their grid.
+        bounds: Start and end, int64 ``[1]`` or ``[B]``.
+        step: From one place to the next.
+        known: Start and end as numbers, where they are known.
+        are_shared: Whether all samples have these bounds.
+    """
     table = flat.tables[at]
     least = 0 if table is None else table.least
     start, end = known

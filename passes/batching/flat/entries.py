@@ -15,18 +15,17 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import read_simply, stacked_again
+from passes.batching.flat.named_parts import names_parts, parts_of, parts_set
 from passes.batching.flat.reading import in_order
+from passes.batching.flat.row_positions import coordinates, row_positions
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.flat.spreading import in_their_order, on_first, sides_of
+from passes.batching.flat.spreading import in_their_order, laid_in_order, on_first, sides_of
 from passes.batching.layouts import Batched, Layout, flats_of, present
 from passes.batching.lengths import Lengths
-from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 
-__all__ = ["FAR", "gather_nd", "non_zero", "scatter_nd", "with_samples"]
+__all__ = ["gather_nd", "non_zero", "scatter_nd", "with_samples"]
 
-FAR = 1 << 40
-"""A place that no sample has: what reads it is an error."""
 _ALL = int(np.iinfo(np.int64).max)
 
 
@@ -65,13 +64,25 @@ def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
     if ctx.attribute(node, "batch_dims", 0):
         raise Decline(Code.RAGGED, "its batch axes are axes along which samples differ")
+    if names_parts(data, positions):
+        return [_parts(ctx, data, positions)]
     held, samples = with_samples(ctx, positions)
     if data.is_shared:
         rows, where = data.value, held.value
     else:
         rows, grid = _rows_of(ctx, data)
-        where = _row_positions(ctx, grid, held, samples)
+        where = row_positions(ctx, grid, held, samples)
     return [_like_positions(ctx, ctx.op("GatherND", [rows, where]), held, data.rank)]
+
+
+def _parts(ctx: Context, data: Batched, positions: Batched) -> Output:
+    """Return the parts of flat samples that positions name by their first axes."""
+    data = laid_in_order(ctx, data)
+    held, samples, order = parts_of(ctx, data, positions)
+    rows, grid = _rows_of(ctx, data)
+    found = ctx.op("GatherND", [rows, row_positions(ctx, grid, held, samples)])
+    assert held.flat is not None
+    return ctx.flat(found, dataclasses.replace(held.flat, order=order))
 
 
 def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -80,7 +91,10 @@ def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     if simple is not None:
         return simple
     data, positions, updates = (_on_an_axis(ctx, ctx.operand(operands, i)) for i in range(3))
-    if not (positions.has_an_axis and updates.has_an_axis) and not _are_packed_alike(
+    if names_parts(data, positions):
+        data = laid_in_order(ctx, data)
+        held, samples, values = parts_set(ctx, data, positions, updates)
+    elif not (positions.has_an_axis and updates.has_an_axis) and not _are_packed_alike(
         positions, updates
     ):
         held, samples, values = _row_for_row(ctx, positions, updates)
@@ -93,7 +107,7 @@ def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         where = _with_first(ctx, held, samples)
         return ctx.same(node, [ctx.expanded(data), where, values])
     rows, flat = in_order(ctx, data)
-    where = _row_positions(ctx, flat.grid, held, samples)
+    where = row_positions(ctx, flat.grid, held, samples)
     (new,) = ctx.same(node, [rows, where, values])
     return [ctx.flat(new.value, flat)]
 
@@ -138,7 +152,7 @@ def _row_for_row(
 def _with_first(ctx: Context, held: Batched, samples: ir.Value) -> ir.Value:
     """Return positions with the number of their sample in front."""
     where = ctx.op("Cast", [held.value], {"to": int(ir.DataType.INT64)})
-    none = ctx.op("Mul", [_coordinates(ctx, where, 0, 1), ctx.builder.scalar(0)])
+    none = ctx.op("Mul", [coordinates(ctx, where, 0, 1), ctx.builder.scalar(0)])
     return ctx.op("Concat", [ctx.op("Add", [none, samples]), where], {"axis": -1})
 
 
@@ -191,33 +205,3 @@ def _like_positions(ctx: Context, found: ir.Value, held: Batched, rank: int) -> 
     if held.lengths is not None:
         return ctx.packed(found, held.lengths, held.axis)
     return ctx.stacked(found)
-
-
-def _row_positions(ctx: Context, grid: Grid, held: Batched, samples: ir.Value) -> ir.Value:
-    """Return positions whose first coordinate is a row, in place of those along the grid.
-
-    Raises:
-        Decline: They do not tell all axes along which samples differ.
-    """
-    count = held.dims[-1]
-    assert isinstance(count, int)
-    if count < grid.rank:
-        raise Decline(Code.RAGGED, "it picks parts of samples that differ in size")
-    where = ctx.op("Cast", [held.value], {"to": int(ir.DataType.INT64)})
-    row = ctx.op("Gather", [grid.base, samples], {"axis": 0})
-    far, zero = ctx.builder.scalar(FAR), ctx.builder.scalar(0)
-    for axis in range(grid.rank):
-        place = _coordinates(ctx, where, axis, axis + 1)
-        size = ctx.op("Gather", [grid.column(axis), samples], {"axis": 0})
-        inside, step = places_in_all(ctx, place, zero, size, far), grid.stride(axis)
-        if step is not None:
-            step = ctx.op("Gather", [step, samples], {"axis": 0})
-            inside = ctx.op("Mul", [inside, step])
-        row = ctx.op("Add", [row, inside])
-    if count == grid.rank:
-        return row
-    return ctx.op("Concat", [row, _coordinates(ctx, where, grid.rank, _ALL)], {"axis": -1})
-
-
-def _coordinates(ctx: Context, where: ir.Value, start: int, end: int) -> ir.Value:
-    return ctx.op("Slice", [where, ctx.ints(start), ctx.ints(end), ctx.ints(-1)])

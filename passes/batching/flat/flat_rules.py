@@ -21,11 +21,13 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
+from passes.batching.flat.elements import gather_elements, scatter_elements
 from passes.batching.flat.grid_sample import grid_sample
 from passes.batching.flat.identity import eye_like
 from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
 from passes.batching.flat.reversing import reverse_sequence
+from passes.batching.flat.splitting import split
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
 
@@ -62,11 +64,13 @@ register_flat("LpNormalization", beside.along(-1))
 register_flat("TopK", lines.top_k)
 register_flat("ArgMax ArgMin", lines.position_of_best)
 register_flat("LayerNormalization RMSNormalization", beside.trailing)
-register_flat("Split", beside.along(0), since=13)
+register_flat("Split", split, since=13)
 register_flat("Gather", lookups.gather)
 register_flat("NonZero", entries.non_zero, since=16)
 register_flat("GatherND", entries.gather_nd, since=12)
 register_flat("ScatterND", entries.scatter_nd, since=12)
+register_flat("GatherElements", gather_elements, since=11)
+register_flat("ScatterElements", scatter_elements, since=11)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 register_flat("DynamicQuantizeLinear", lookups.dynamic_quantization)

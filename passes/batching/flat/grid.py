@@ -6,7 +6,7 @@ the first image is row ``1 * 3 + 2``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -127,6 +127,16 @@ class Grid:
         """Return the grid of the same samples with one more axis, so far whole in each row."""
         dims = [*self.dims, dim]
         return Grid(self._builder, dims, count=self.count, is_shared=self.is_shared)
+
+    def recorded_by(self, builder: Builder, others: Collection[Builder]) -> Grid:
+        """Return the grid of the same samples, recorded by a builder if one of others recorded it.
+
+        What follows from the dimensions is recorded when it is asked for, too late for a branch
+        that has been taken over.
+        """
+        if not any(self._builder is other for other in others):
+            return self
+        return Grid(builder, self.dims, count=self.count, is_shared=self.is_shared)
 
     def derived(self, key: Hashable, make: Callable[[], Grid]) -> Grid:
         """Return the grid of what is read off these rows in one way; one object for one key."""

@@ -18,7 +18,7 @@ from passes.batching.operators import Operators
 from passes.batching.packed.checks import broadcast_lengths, failing_where, is_single
 from passes.decisions import Code, Decline
 
-__all__ = ["alike", "broadcast", "place_read"]
+__all__ = ["alike", "are_equal", "broadcast", "place_read"]
 
 
 def are_equal(one: Side, other: Side) -> bool:

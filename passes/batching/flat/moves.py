@@ -13,11 +13,13 @@ from passes.batching.flat.reading import as_packed, as_rows, as_stacked, in_orde
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout, flats_of, present
 from passes.decisions import Code, Decline
+from passes.graph.drafts import drafting
 
 __all__ = [
     "entry",
     "has_fill",
     "one_place_each",
+    "read_if_simple",
     "read_off",
     "read_simply",
     "restacked",
@@ -96,6 +98,19 @@ def read_simply(
         return None
     given = [None if x is None else stacked_or_packed(ctx, x) for x in operands]
     return _by_packed_rule(ctx, node, given)
+
+
+def read_if_simple(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output] | None:
+    """Return what `read_simply` does, None where it declines as well."""
+    try:
+        with drafting() as draft:
+            found = read_simply(ctx, node, operands)
+            draft.keep_all()
+    except Decline:
+        return None
+    return found
 
 
 def stacked_again(ctx: Context, x: Batched) -> Batched:

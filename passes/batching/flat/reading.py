@@ -239,12 +239,14 @@ def _compressed(ops: Operators, value: ir.Value, grid: Grid) -> ir.Value:
         inside = ops.op("Less", [places(ops, width), ops.unsqueeze(dim, [1])])
         inside = along(ops, inside, axis, grid.rank)
         mask = inside if mask is None else ops.op("And", [mask, inside])
-    assert mask is not None
     head = ops.shape(value, 0, grid.rank + 1)
-    mask = ops.op("Expand", [mask, head])
     total = ops.op("ReduceProd", [head], {"keepdims": 1})
     target = ops.op("Concat", [total, ops.shape(value, grid.rank + 1)], {"axis": 0})
-    return ops.op("Compress", [ops.reshape(value, target), ops.reshape(mask, total)], {"axis": 0})
+    rows = ops.reshape(value, target)
+    if mask is None:
+        return rows
+    mask = ops.reshape(ops.op("Expand", [mask, head]), total)
+    return ops.op("Compress", [rows, mask], {"axis": 0})
 
 
 def _rows_of_grid(ops: Operators, rows: ir.Value, flat: FlatSamples, grid: Grid) -> ir.Value:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.entries import FAR
 from passes.batching.flat.formula import integers
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import restacked, stacked_or_packed
 from passes.batching.flat.places import rows_of_places
+from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of
 from passes.batching.layouts import Batched, present

@@ -110,6 +110,18 @@ class FlatSamples:
         return not any(map(self.is_ragged, range(len(self.order))))
 
     @property
+    def known_dims(self) -> tuple[int | None, ...]:
+        """The dimensions of a sample that are numbers of the grid, None for all others."""
+        return tuple(map(self._number_along, self.order))
+
+    def _number_along(self, at: int) -> int | None:
+        """Return the number that all samples have along an axis in memory, if the grid has it."""
+        if at >= self.grid.rank or self.tables[at] is not None:
+            return None
+        dim = self.grid.dims[at]
+        return dim if isinstance(dim, int) else None
+
+    @property
     def ragged_axis(self) -> int | None:
         """The axis along which samples differ if it is a single one: they are packed then."""
         ragged = [axis for axis in range(len(self.order)) if self.is_ragged(axis)]

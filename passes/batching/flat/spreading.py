@@ -25,6 +25,7 @@ from passes.decisions import Code, Decline
 __all__ = [
     "aligned",
     "in_their_order",
+    "laid_in_order",
     "on_first",
     "on_sides",
     "sides_of",
@@ -90,10 +91,10 @@ def spread_to(ctx: Context, x: Batched, wanted: Sequence[Side]) -> Output:
 
 def in_their_order(ctx: Context, operands: Sequence[Operand]) -> list[Operand]:
     """Return packed operands as flat ones, and flat ones in the order of their axes."""
-    return [None if x is None else _laid(ctx, x) for x in operands]
+    return [None if x is None else laid_in_order(ctx, x) for x in operands]
 
 
-def _laid(ctx: Context, x: Batched) -> Batched:
+def laid_in_order(ctx: Context, x: Batched) -> Batched:
     """Return a packed operand as a flat one, and a flat one in the order of its axes."""
     if x.has_an_axis:
         return x

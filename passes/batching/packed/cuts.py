@@ -76,9 +76,9 @@ def split_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     """Split rows along an axis that does not differ in length; the sizes are shared."""
     data, lengths = packed_data(ctx, operands)
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
-    if axis == data.axis:
-        raise crosses(node.op_type)
     sizes = ctx.optional(operands, 1)
+    if axis == data.axis or not (sizes is None or sizes.is_shared):
+        raise crosses(node.op_type)
     given = None if sizes is None else sizes.value
     value = fitting(ctx, node, data, given, axis)
     inputs = [value] if given is None else [value, given]

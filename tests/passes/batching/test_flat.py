@@ -19,6 +19,7 @@ from tests.passes.batching import (
     test_flat_grid_sample,
     test_flat_joined,
     test_flat_padded,
+    test_flat_parts,
     test_flat_resize,
     test_flat_shapes,
 )
@@ -234,6 +235,19 @@ BESIDE = [
              "y = Gather <axis = 2> (x, k)", "float[H,W,3]", "float[h,w]"),
     FlatCase("a channel in front", "k = Constant <value_int = 1> () y = Gather <axis = 0> (x, k)",
              "float[3,H,W]", "float[h,w]"),
+    FlatCase("a channel cut out", numbers("a", 1) + numbers("b", 2) + numbers("k", -3)
+             + "c = Slice (x, a, b, k) y = Squeeze (c, k)", "uint8[3,H,W]", "uint8[h,w]"),
+    FlatCase("a channel cut out of what is padded", numbers("a", 0) + numbers("b", 1)
+             + numbers("k", 0) + numbers("q", 0, 1, 0, 0, 0, 2) + "p = Pad (x, q) "
+             "c = Slice (p, a, b, k) y = Squeeze (c, k)", "float[3,H,W]", "float[h,w]"),
+    FlatCase("the one image of a batch that is cut out", numbers("z", 0) + numbers("k", 0, 1)
+             + numbers("t", 0, 0) + numbers("o", 1) + "u = Unsqueeze (x, z) h = Shape <end = 1> (x) "
+             "e = Concat <axis = 0> (h, h) p = Slice (u, t, e, k) c = Slice (p, z, o, z) "
+             "y = Squeeze (c, z)"),
+    FlatCase("the one image of a batch that is scaled", "u = Constant <value_floats = [1.0, 1.0]> "
+             "() t = Constant <value_float = 2.0> () m = Shape (u) f = Expand (t, m) "
+             "s = Concat <axis = 0> (u, f) r = Resize (x, , s) k = Constant <value_int = 0> () "
+             "y = Gather <axis = 0> (r, k)", "float[1,2,H,W]", "float[2,h,w]"),
     FlatCase("channels in another order", numbers("k", 2, 1, 0) + "y = Gather <axis = 1> (x, k)",
              "float[1,3,H,W]", "float[1,3,h,w]"),
     FlatCase("channels by a table", "k = Constant <value = int64[2,2] {2, 1, 0, 1}> () "
@@ -351,6 +365,7 @@ def test_every_rule_is_proven() -> None:
         test_flat_grid_sample,
         test_flat_joined,
         test_flat_padded,
+        test_flat_parts,
         test_flat_resize,
         test_flat_shapes,
     )

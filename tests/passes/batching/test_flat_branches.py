@@ -40,6 +40,11 @@ def either(condition: str, yes: str, no: str, declared: str = "float[p,q,3]") ->
 
 LINEAR = '<axes = [0, 1], mode = "linear", coordinate_transformation_mode = "pytorch_half_pixel">'
 CASES = [
+    FlatCase("what is padded in both branches, its rows backwards", numbers("q", 3, 3, 1, 1)
+             + numbers("k", 0, 1) + "p = Pad (x, q, , k) s = Shape (p) i0 = Constant <value_int = "
+             "0> () i1 = Constant <value_int = 1> () h = Gather (s, i0) w = Gather (s, i1) "
+             "tall = Greater (h, w) " + either("tall", "a = Identity (p)", "b = Identity (p)")
+             + "r = Range (i0, h, i1) u = Sub (h, r) v = Sub (u, i1) y = Gather <axis = 0> (z, v)"),
     FlatCase("turned", TALL + either("tall", "a = Transpose <perm = [1, 0, 2]> (x)",
              "b = Identity (x)") + "y = Neg (z)"),
     FlatCase("turned in one rank less", TALL + either("tall", "a = Transpose <perm = [1, 0]> (x)",

@@ -99,7 +99,7 @@ INSIDE = (
     + ("p1 = Slice (p, a, b, k01) part = Slice (x, a, b, k01) m = Neg (part) ")
 )
 WRITTEN = [
-    FlatCase("pixels of it backwards", BEHIND + "y = ScatterND (x, p1, x)", GRAY),
+    FlatCase("pixels of it backwards", BEHIND + "y = ScatterND (x, p1, x)", GRAY, "float[h,w]"),
     FlatCase("pixels of several channels", BEHIND + "y = ScatterND (x, p1, x)", IMAGE),
     FlatCase("all but the border", INSIDE + "y = ScatterND (x, p1, m)", IMAGE, least=2),
     FlatCase("numbers of one channel", ALL + numbers("c", 1) + "sh = Shape <end = 2> (x) "

@@ -49,6 +49,10 @@ JOINED = [
     FlatCase("rows between two of its own", numbers("k", 0, 1) + "m = ReduceMax (x, k) "
              + numbers("s", 1, 3) + "m1 = Reshape (m, s) " + numbers("t", -1, 3)
              + "p = Reshape (x, t) y = Concat <axis = 0> (m1, p, m1)", result="float[n,3]"),
+    FlatCase("pairs of pixels and a thumbnail", "d = Concat <axis = 0> (x, x) "
+             + numbers("t", -1, 2, 3) + "p = Reshape (d, t) " + numbers("q", 2, 2)
+             + 'r = Resize <axes = [0, 1], mode = "linear"> (x, , , q) '
+             "y = Concat <axis = 0> (p, r)", result="float[n,2,3]"),
     FlatCase("a whole slice", numbers("a", 0) + numbers("e", MOST) + numbers("k", 0)
              + "p = Slice (x, a, e, k) y = Sub (x, p)"),
 ]  # fmt: skip

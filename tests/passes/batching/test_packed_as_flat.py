@@ -1,6 +1,7 @@
 """Samples of different length that have no rule of their own are taken as images of any size.
 
-That is for targets without branches or without loops: elsewhere a guard asks for the lengths.
+That is for targets without branches or without loops, and where all of a model with tensors at its
+ends is to be fused: elsewhere a guard asks for the lengths.
 """
 
 from __future__ import annotations
@@ -78,3 +79,18 @@ def test_a_target_that_has_both_keeps_its_guards() -> None:
     case = CASES[0]
     after = rewriter.optimize(case.model, strategy="fuse")
     assert isinstance(after, onnx.ModelProto) and "If" in {n.op_type for n in after.graph.node}
+
+
+def test_fusing_all_with_tensors_at_the_ends_of_a_model() -> None:
+    """A Loop has no sequence there to yield its samples in."""
+    case = FlatCase(
+        "grid",
+        "zero = Constant <value_int = 0> () one = Constant <value_int = 1> () k = Constant "
+        "<value_ints = [1]> () h1 = Shape <end = 1> (x) w1 = Shape <start = 1> (x) f = Constant "
+        "<value_ints = [0]> () h = Squeeze (h1, f) w = Squeeze (w1, f) r = Range (zero, h, one) "
+        "c = Range (zero, w, one) r1 = Unsqueeze (r, k) a = Mul (r1, c) y = Cast <to = 1> (a)",
+        "float[H,W]",
+        "float[h,w]",
+    )
+    made = rewriter.optimize(case.model, strategy="fuse", tensor_io=True)
+    assert not loops_and_sequences(made)

@@ -249,6 +249,7 @@ SAME = mapped(ints(2, 6), ints(2, 6), ints(2, 6))
 SIZED = [
     case("expand", "y = Expand(x, s)", mapped((1,)), s=SAME),
     case("constant of shape", "y = ConstantOfShape(x)", SAME),
+    case("split", "y, z = Split(x, s)", mapped((8,)), s=SAME, outputs=("y", "z")),
 ]
 
 
@@ -261,10 +262,6 @@ def test_what_is_as_large_as_each_sample_says(case: Case, batch: int) -> None:
 DECLINED = [
     (case("reshape", "y = Reshape(x, s)", mapped((12,)), s=SAME), "data-dependent-shape"),
     (case("tile", "y = Tile(x, s)", mapped((1, 1)), s=SAME), "data-dependent-shape"),
-    (
-        case("split", "y, z = Split(x, s)", mapped((8,)), s=SAME, outputs=("y", "z")),
-        "data-dependent-shape",
-    ),
     (
         case("squeeze", "y = Squeeze(x, a)", ROW, a=mapped(ints(0), ints(2), ints(0))),
         "batched-operand",

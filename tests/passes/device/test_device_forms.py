@@ -19,6 +19,7 @@ from rewriter.target_table import find_target
 
 BYTES = np.array([[3, 255, 0], [255, 7, 7]], np.uint8)
 INTS = np.array([[2**31 - 1, -(2**31), 5], [5, 2**24 + 1, 2**24]], np.int32)
+ROWS = np.array([[1, 2, 4], [8, 16, 32]], np.float32)
 HALF = np.arange(4, dtype=np.int64)
 # Inputs with their types, body, result's type, feeds.
 CASES = {
@@ -67,6 +68,9 @@ CASES = {
         "int32",
         [INTS, np.array([[1], [0]])],
     ),
+    "mean": ("float[N,M] x, float[M] z", "y = Mean (x, z)", "float", [ROWS, ROWS[0]]),
+    "mean of one": ("float[N,M] x", "y = Mean (x)", "float", [ROWS]),
+    "mean of halves": ("float16[N,M] x", "y = Mean (x, x)", "float16", [ROWS.astype("float16")]),
     "product of sizes": ("int64[3] x", "y = ReduceProd (x)", "int64", [np.array([2**40, 3, 5])]),
 }
 

@@ -71,7 +71,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
 
     1. CenterCropPad is opened.
     2. What only moves or compares values computes the same in a wider type, between Casts.
-    3. A product of a few sizes is written by Mul, a mean by Add and Div.
+    3. A product of a few sizes is written by Mul, a mean by Add and Div, Compress by NonZero.
     4. An optional value that is known to hold something is that.
     5. Columns of a table are gathered.
     6. A sequence of a known number of parts is made of these.
@@ -91,6 +91,8 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         modified = open_functions(model, [model.graph], stays=self._stays)
+        # What plain forms are written by may need another form itself.
+        modified |= self._write_forms(model, _is_plain)
         modified |= self._write_forms(model, _is_known)
         # What the other forms recorded has parts of shapes, too.
         modified |= self._write_forms(model, _picks_of_vector)
@@ -189,6 +191,7 @@ def _mean(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | N
 
 # Forms of plainer operators, and the kernels of these.
 _PLAIN: dict[str, tuple[Form, Needs]] = {
+    "Compress": (FORMS["", "Compress"], (("NonZero", _T.FLOAT), ("Gather", None))),
     "Mean": (_mean, (("Add", None), ("Div", None))),
     "ReduceProd": (FORMS["", "ReduceProd"], (("Gather", None), ("Mul", None))),
 }
@@ -197,12 +200,16 @@ _SPLIT = "SplitToSequence"
 _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
-_KNOWN = frozenset({*WIDENED, *EXACT, *_OPTIONAL, *_PLAIN, _SPLIT})
+_KNOWN = frozenset({*WIDENED, *EXACT, *_OPTIONAL, _SPLIT})
 
 
 def _is_known(node: ir.Node) -> bool:
     is_default = is_operator(node, _KNOWN)
     return is_default or (node.domain, node.op_type) == _COLUMNS
+
+
+def _is_plain(node: ir.Node) -> bool:
+    return is_operator(node, _PLAIN)
 
 
 def _picks_of_vector(node: ir.Node) -> bool:

@@ -99,6 +99,27 @@ def test_forms_compute_the_same(inputs: str, body: str, result: str, feeds: list
     assert [one for one in placement.host if not one.is_shapes] == []
 
 
+KEPT = {
+    "along an axis": ("float[N,M] x, bool[M] c", "y = Compress <axis = 1> (x, c)"),
+    "of all numbers": ("float[N,M] x, bool[K] c", "y = Compress (x, c)"),
+}
+
+
+@pytest.mark.parametrize("target", ["dml", "tensorrt", "migraphx"])
+@pytest.mark.parametrize(("inputs", "body"), KEPT.values(), ids=KEPT)
+def test_what_is_kept_is_gathered(inputs: str, body: str, target: str) -> None:
+    before = model_of(inputs, body, "float").SerializeToString()
+    model = ir.serde.deserialize_model(onnx.load_from_string(before))
+    row = find_target(target)  # type: ignore[arg-type]
+    assert DeviceFormsPass(kernels_of(row.kernels, model))(model).modified
+    placement = place(model, row)
+    assert placement is not None
+    assert [one for one in placement.host if not one.is_shapes] == []
+    feeds = {"x": ROWS, "c": np.array([True, False, True])}
+    expected, found = run(onnx.load_from_string(before), feeds)["y"], run(model, feeds)["y"]
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_booleans_are_picked_as_bytes() -> None:
     """The host's onnxruntime has no Where of booleans either."""
     before = model_of("bool[N,M] c, bool[N,M] a, bool[M] b", "y = Where (c, a, b)", "bool")

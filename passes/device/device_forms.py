@@ -127,7 +127,8 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             has_kernel = self._has_kernel(node, None)
             return None if has_kernel else _OPTIONAL[node.op_type](node, typing, builder)
         moved = WIDENED.get(node.op_type, _Moved((0,)))
-        given = _dtype(node.inputs[moved.inputs[0]], typing)
+        first = node.outputs[0] if node.op_type == _FILL else node.inputs[moved.inputs[0]]
+        given = _dtype(first, typing)
         if given is None or self._has_kernel(node, given):
             return None
         if node.op_type in _PLAIN:
@@ -196,6 +197,7 @@ _PLAIN: dict[str, tuple[Form, Needs]] = {
     "ReduceProd": (FORMS["", "ReduceProd"], (("Gather", None), ("Mul", None))),
 }
 _COLUMNS = ("ai.onnx.ml", "ArrayFeatureExtractor")
+_FILL = "ConstantOfShape"
 _SPLIT = "SplitToSequence"
 _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.

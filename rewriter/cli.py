@@ -135,7 +135,7 @@ def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentPa
     used = next((word for word in words if not word.startswith("-")), None)
     parser = _Parser(
         prog="seqmap",
-        description="ONNX models with batched operators in the place of SequenceMap, Loop and Scan.",
+        description="Put batched operators in the place of SequenceMap, Loop and Scan.",
         epilog=f"{_SHORT} {_STATUSES}; {_REPEATED}",
         formatter_class=_OneLineHelp,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import html.parser
 import json
 import pickle
@@ -177,6 +178,7 @@ def test_the_proof_and_the_times_are_told() -> None:
     assert result._repr_html_().startswith('<iframe title="seqmap report"')
 
 
+@functools.cache
 def regions(name: str) -> dict[str, Any]:
     (picture,) = rewriter.explain(SHOWN[name]).pictures
     return picture.to_dict()

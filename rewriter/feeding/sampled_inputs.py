@@ -47,7 +47,7 @@ def sampled_inputs(model: ir.Model, shared: Mapping[str, Any]) -> list[InputSpec
 
 
 def _has_open_rows(spec: InputSpec) -> bool:
-    return bool(spec.dims) and not isinstance(spec.dims[0], int)
+    return spec.dims is not None and bool(spec.dims) and not isinstance(spec.dims[0], int)
 
 
 def as_array(spec: InputSpec, value: Any) -> Array:

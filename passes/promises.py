@@ -104,7 +104,8 @@ class FuseOptions:
         """Whether to batch samples that differ along several axes.
 
         A runtime that has loops, and sequences, is faster with large images one by one; a device
-        is started anew for each node of each image, and waits for the sizes of each.
+        is started anew for each node of each image, and waits for the sizes of each. Lists of
+        images would be joined and cut there, too.
         """
         return not self.auto or bool(self.lacks) or (self.for_device and self.for_tensors)
 

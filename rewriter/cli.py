@@ -28,7 +28,7 @@ from rewriter.target_table import ALIASES
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
-    "optimize": "rewrite a model so that no SequenceMap is left, verify it, and write it",
+    "optimize": "put batched operators in the place of SequenceMap, Loop and Scan; verify, write",
     "explain": "say what optimize would do with every map, and why; changes nothing",
     "scan": "say which models of a folder hold maps, and what would become of them",
     "validate": "compare two models on inputs drawn from the types of the first, or on given ones",
@@ -135,7 +135,7 @@ def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentPa
     used = next((word for word in words if not word.startswith("-")), None)
     parser = _Parser(
         prog="seqmap",
-        description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
+        description="Put batched operators in the place of SequenceMap, Loop and Scan.",
         epilog=f"{_SHORT} {_STATUSES}; {_REPEATED}",
         formatter_class=_OneLineHelp,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import graphlib
 import re
 import subprocess
@@ -50,7 +51,8 @@ ALONE = {
 }
 
 
-def imports(source: str) -> set[str]:
+@functools.cache
+def imports(source: str) -> frozenset[str]:
     """Return the dotted names that a file imports, those inside functions included."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
@@ -61,7 +63,7 @@ def imports(source: str) -> set[str]:
             found.add(module)
             if not node.level:
                 found |= {f"{module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def violations(path: str, source: str) -> list[str]:

@@ -15,6 +15,7 @@ from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_operator
+from passes.graph.made import operands
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS, Form
@@ -70,7 +71,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
 
     1. CenterCropPad is opened.
     2. What only moves or compares values computes the same in a wider type, between Casts.
-    3. A product of a few sizes is written by Mul.
+    3. A product of a few sizes is written by Mul, a mean by Add and Div, Compress by NonZero.
     4. An optional value that is known to hold something is that.
     5. Columns of a table are gathered.
     6. A sequence of a known number of parts is made of these.
@@ -90,6 +91,8 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         modified = open_functions(model, [model.graph], stays=self._stays)
+        # What plain forms are written by may need another form itself.
+        modified |= self._write_forms(model, _is_plain)
         modified |= self._write_forms(model, _is_known)
         # What the other forms recorded has parts of shapes, too.
         modified |= self._write_forms(model, _picks_of_vector)
@@ -124,11 +127,13 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             has_kernel = self._has_kernel(node, None)
             return None if has_kernel else _OPTIONAL[node.op_type](node, typing, builder)
         moved = WIDENED.get(node.op_type, _Moved((0,)))
-        given = _dtype(node.inputs[moved.inputs[0]], typing)
+        first = node.outputs[0] if node.op_type == _FILL else node.inputs[moved.inputs[0]]
+        given = _dtype(first, typing)
         if given is None or self._has_kernel(node, given):
             return None
-        if node.op_type == _PRODUCT:
-            return FORMS["", _PRODUCT](node, typing, builder)
+        if node.op_type in _PLAIN:
+            plain, needs = _PLAIN[node.op_type]
+            return plain(node, typing, builder) if self._has_all(needs, given) else None
         if node.op_type == _SPLIT:
             takes = opset >= _PARTS_GIVEN and self._has_all(_SPLIT_NEEDS, given)
             return split_to_sequence(node, typing, builder) if takes else None
@@ -172,18 +177,41 @@ _OPTIONAL: dict[str, Form] = {
     "OptionalGetElement": _get_element,
     "OptionalHasElement": _has_element,
 }
-_PRODUCT = "ReduceProd"
+
+
+def _mean(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """The sum of all operands, divided by their number."""
+    total, *others = operands(node)
+    dtype = typing.dtype(total)
+    if dtype is None:
+        return None
+    for other in others:
+        total = builder.op("Add", [total, other])
+    return [builder.op("Div", [total, builder.constant(dtype.numpy().type(1 + len(others)))])]
+
+
+# Forms of plainer operators, and the kernels of these.
+_PLAIN: dict[str, tuple[Form, Needs]] = {
+    "Compress": (FORMS["", "Compress"], (("NonZero", _T.FLOAT), ("Gather", None))),
+    "Mean": (_mean, (("Add", None), ("Div", None))),
+    "ReduceProd": (FORMS["", "ReduceProd"], (("Gather", None), ("Mul", None))),
+}
 _COLUMNS = ("ai.onnx.ml", "ArrayFeatureExtractor")
+_FILL = "ConstantOfShape"
 _SPLIT = "SplitToSequence"
 _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
-_KNOWN = frozenset({*WIDENED, *EXACT, *_OPTIONAL, _PRODUCT, _SPLIT})
+_KNOWN = frozenset({*WIDENED, *EXACT, *_OPTIONAL, _SPLIT})
 
 
 def _is_known(node: ir.Node) -> bool:
     is_default = is_operator(node, _KNOWN)
     return is_default or (node.domain, node.op_type) == _COLUMNS
+
+
+def _is_plain(node: ir.Node) -> bool:
+    return is_operator(node, _PLAIN)
 
 
 def _picks_of_vector(node: ir.Node) -> bool:

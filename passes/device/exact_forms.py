@@ -1,5 +1,7 @@
 """Forms for integers that no wider type of a device holds: they are moved, never cast.
 
+ConstantOfShape, which devices have for few types, is here, too.
+
 ``device_forms`` casts what an operator moves or compares; 64-bit integers have nowhere to go. What
 goes through the operator in their place are their positions, or flags.
 """
@@ -71,12 +73,20 @@ def _extreme_place(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir
     return [ops.op("ArgMax", [flags], node.attributes)]
 
 
+def _filled(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Expand the number that a tensor is filled with."""
+    value = node.attributes.get_tensor("value")
+    number = np.zeros((), dtype.numpy()) if value is None else value.numpy().reshape(())
+    return [ops.op("Expand", [ops.builder.constant(number), operand(node, 0)])]
+
+
 _EXTREME = ExactForm(
     _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
 )
 EXACT: Mapping[str, ExactForm] = {
     "ArgMax": _EXTREME,
     "ArgMin": _EXTREME,
+    "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(
         sorted_unique, (("TopK", None), ("NonZero", _T.BOOL), ("CumSum", _T.INT64)), since=13

@@ -97,6 +97,14 @@ class FusionFacts:
         other.options = dataclasses.replace(self.options, auto=False)
         return other
 
+    def for_ends_of(self, site: MapSite) -> FusionFacts:
+        """Return the same for one map, whose own ends are tensors where it has no sequence."""
+        if site.sequences or any(one.kind == "sequence" for one in site.results):
+            return self
+        other = copy.copy(self)
+        other.options = dataclasses.replace(self.options, for_tensors=True)
+        return other
+
     def checked_typings(
         self, check: GuardCheck | None, site: MapSite, relied: Relied | None = None
     ) -> Typings:

@@ -59,6 +59,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     A map that was raised is fused as a whole, or not at all: its original is better than a loop
     of ours.
     """
+    facts = facts.for_ends_of(site)
     loop = _without_fusion(site, facts)
     why_loop = _why_untrusted(site, facts.typings) or why_unguarded(site)
     if why_loop is not None:

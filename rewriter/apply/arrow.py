@@ -93,7 +93,10 @@ class ArrowMapper:
             wanted = [*predictor.inputs, *self._keep]
             if missing := [name for name in wanted if name not in table.column_names]:
                 names = ", ".join(table.column_names)
-                raise RewriteError(f"no column {missing[0]!r}; the columns are {names}")
+                raise RewriteError(
+                    f"no column {missing[0]!r}; the columns are {names}; what is the same for "
+                    "every sample is given as shared"
+                )
             results = list(predictor(samples_of(table, predictor.dims)))
             columns = {name: batch.column(name) for name in self._keep}
             columns |= result_columns(self._outputs, results)

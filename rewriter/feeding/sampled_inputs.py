@@ -31,9 +31,7 @@ def sampled_inputs(model: ir.Model, shared: Mapping[str, Any]) -> list[InputSpec
     if unknown := [name for name in shared if name not in names]:
         raise RewriteError(f"the model has no input {unknown[0]!r}; its inputs are: {names}")
     needed = [spec for spec in specs if spec.name not in shared and spec.is_required]
-    found = [spec for spec in needed if spec.is_sequence]
-    if not found:
-        found = [spec for spec in needed if spec.dims and not isinstance(spec.dims[0], int)]
+    found = [spec for spec in needed if spec.is_sequence or _has_open_rows(spec)]
     if not found:
         raise RewriteError(
             "no input of the model holds samples: each is shared, or has a fixed first dimension; "
@@ -48,11 +46,15 @@ def sampled_inputs(model: ir.Model, shared: Mapping[str, Any]) -> list[InputSpec
     return found
 
 
+def _has_open_rows(spec: InputSpec) -> bool:
+    return spec.dims is not None and bool(spec.dims) and not isinstance(spec.dims[0], int)
+
+
 def as_array(spec: InputSpec, value: Any) -> Array:
     """Return a value as an array of an input's type, where that changes no integer.
 
     Raises:
-        RewriteError: It is a list of lists of unequal lengths.
+        RewriteError: It is a list of lists of unequal lengths, or of another type.
     """
     try:
         array = np.asarray(value)
@@ -60,7 +62,17 @@ def as_array(spec: InputSpec, value: Any) -> Array:
         raise RewriteError(
             f"the value for input {spec.name!r} is no tensor: its rows differ in length"
         ) from None
-    return _typed(array, element_type(spec))
+    wanted = element_type(spec)
+    if not array.size and not isinstance(value, np.ndarray):
+        return array.astype(wanted)  # an empty list is of any type
+    array = _typed(array, wanted)
+    # Beside others in one array a value would become of their type.
+    if array.dtype.kind != wanted.kind and not (wanted.kind == "O" and array.dtype.kind in "SUT"):
+        raise RewriteError(
+            f"the value for input {spec.name!r} is of type {array.dtype}; give "
+            f"{'strings' if wanted.kind == 'O' else wanted.name}"
+        )
+    return array
 
 
 def element_type(spec: InputSpec) -> np.dtype[Any]:

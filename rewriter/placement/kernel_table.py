@@ -82,7 +82,8 @@ class KernelTable:
         if dtype is None:
             return bool(served)
         name = dtype.name.lower()
-        variables = [key for key in ("T", "T1", MAIN) if any(key in row.types for row in served)]
+        names = (*_main_names(node.op_type), MAIN)
+        variables = [key for key in names if any(key in row.types for row in served)]
         return any(name in row.types.get(key, (name,)) for row in served for key in variables[:1])
 
     def _is_for(self, row: Kernel, version: int | None) -> bool:
@@ -133,9 +134,17 @@ def _types_by_constraint(node: ir.Node, version: int | None) -> dict[str, str]:
             parameter = parameters[min(position, len(parameters) - 1)]
             for key in (parameter.type_str, parameter.name):
                 types.setdefault(key, name)
-    if main := next((types[key] for key in ("T", "T1") if key in types), ""):
+    if main := next((types[key] for key in _main_names(node.op_type) if key in types), ""):
         types[MAIN] = main
     return types
+
+
+def _main_names(op_type: str) -> tuple[str, ...]:
+    """Return the type variables of an operator that may be the main one, in order.
+
+    ConstantOfShape reads a shape, which has one type: what counts is the type that it makes.
+    """
+    return ("T2",) if op_type == "ConstantOfShape" else ("T", "T1")
 
 
 def type_name(value_type: ir.TypeProtocol | None) -> str:

@@ -77,10 +77,21 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     head, *others = rows
-    kinds = [" class=number" if is_number else "" for is_number in number_columns(rows)]
+    kinds = [
+        " class=number" if is_number else _of_texts(others, column)
+        for column, is_number in enumerate(number_columns(rows))
+    ]
     lines = [f"<tr>{_cells('th scope=col', head, kinds)}</tr>"]
     lines += [f"<tr>{_cells('td', row, kinds)}</tr>" for row in others]
     return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+
+
+def _of_texts(rows: Sequence[Sequence[str]], column: int) -> str:
+    """Return the class of a column of texts: long ones are broken, others are not."""
+    return " class=long" if any(len(row[column]) > _LONG for row in rows) else ""
+
+
+_LONG = 36
 
 
 def _cells(tag: str, row: Sequence[str], kinds: Sequence[str]) -> str:

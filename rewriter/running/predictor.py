@@ -48,8 +48,8 @@ class Predictor:
     """A session that takes samples one after the other and runs them in batches.
 
     Each input that is a sequence, or a sequence passed as a tensor, holds an element for each
-    sample. Where the model has no such input, each tensor input whose first dimension is open
-    holds a row for each sample. Each output must hold one element, or one row, for each sample.
+    sample. A tensor input whose first dimension is open holds a row for each sample, unless its
+    value is given in ``shared``. Each output must hold one element, or one row, for each sample.
     Samples whose shapes cannot lie in one batch run in batches of their own.
 
     Attributes:
@@ -172,7 +172,7 @@ class Predictor:
         if absent := [name for name in self.inputs if given.get(name) is None]:
             raise RewriteError(
                 f"the sample has no value for input {absent[0]!r}, or lists that are not "
-                "rectangular"
+                "rectangular; one that is the same for every sample is given as shared"
             )
         if unread := [given[name] for name in self.inputs if isinstance(given[name], Unreadable)]:
             raise RewriteError(str(unread[0]))
@@ -204,8 +204,11 @@ class Predictor:
         except RewriteError as error:
             return self._halved(samples, error)
         if not self._is_tried and len(samples) > 1:
-            self._require_apart(samples[0], outputs[0])
-            self._is_tried = True
+            for number in (0, -1):
+                self._require_apart(samples[number], outputs[number])
+            # Outputs without numbers tell nothing.
+            tried = (outputs[0].values(), outputs[-1].values())
+            self._is_tried = all(any(np.size(one) for one in values) for values in tried)
         return [Prediction(one) for one in outputs]
 
     def _halved(self, samples: Sequence[Sample], error: RewriteError) -> list[Prediction]:
@@ -228,7 +231,10 @@ class Predictor:
         ]
 
     def _require_apart(self, sample: Sample, in_batch: Mapping[str, Array]) -> None:
-        """Refuse a model whose samples act on each other: the first one alone tells.
+        """Refuse a model whose samples act on each other: the first and the last alone tell.
+
+        Running totals leave the first one as it is, and a value of the whole batch that was given
+        as shared may fit the place of one sample.
 
         Raises:
             RewriteError: The sample alone gives something else than in its batch.
@@ -237,8 +243,8 @@ class Predictor:
         found = compare(alone, in_batch)
         if not found.equal:
             raise RewriteError(
-                "the samples of a batch are not independent: the first sample alone gives other "
-                f"outputs than in a batch ({found.message}); run it with batch_size=1, or give "
+                "the samples of a batch are not independent: a sample alone gives other "
+                f"outputs than in its batch ({found.message}); run it with batch_size=1, or give "
                 "the inputs that belong to the whole batch as shared"
             )
 

@@ -86,7 +86,8 @@ def _transformed(axis: ResizedAxis, mode: str) -> Formula:
 def _of_region(axis: ResizedAxis) -> Formula:
     """Return the coordinates of a region of interest.
 
-    onnxruntime leaves an axis as it is whose size stays, whatever the region.
+    By ONNX's specification: onnxruntime leaves an axis as it is whose size stays, whatever the
+    region.
     """
     before, after = axis.before, axis.after
     assert axis.region is not None
@@ -96,8 +97,7 @@ def _of_region(axis: ResizedAxis) -> Formula:
     steps = axis.places * (end - start) * last / many.where(after - 1.0, 1.0)
     double = ir.DataType.DOUBLE
     middle = ((start + end).cast(double) * 0.5 * last.cast(double)).cast(ir.DataType.FLOAT)
-    found = many.where(start * last + steps, middle)
-    return before.compare("Equal", after).where(axis.places, found)
+    return many.where(start * last + steps, middle)
 
 
 _TIE = 1e-6

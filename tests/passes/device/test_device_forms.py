@@ -19,6 +19,7 @@ from rewriter.target_table import find_target
 
 BYTES = np.array([[3, 255, 0], [255, 7, 7]], np.uint8)
 INTS = np.array([[2**31 - 1, -(2**31), 5], [5, 2**24 + 1, 2**24]], np.int32)
+ROWS = np.array([[1, 2, 4], [8, 16, 32]], np.float32)
 HALF = np.arange(4, dtype=np.int64)
 # Inputs with their types, body, result's type, feeds.
 CASES = {
@@ -67,6 +68,9 @@ CASES = {
         "int32",
         [INTS, np.array([[1], [0]])],
     ),
+    "mean": ("float[N,M] x, float[M] z", "y = Mean (x, z)", "float", [ROWS, ROWS[0]]),
+    "mean of one": ("float[N,M] x", "y = Mean (x)", "float", [ROWS]),
+    "mean of halves": ("float16[N,M] x", "y = Mean (x, x)", "float16", [ROWS.astype("float16")]),
     "product of sizes": ("int64[3] x", "y = ReduceProd (x)", "int64", [np.array([2**40, 3, 5])]),
 }
 
@@ -93,6 +97,27 @@ def test_forms_compute_the_same(inputs: str, body: str, result: str, feeds: list
     placement = place(model, find_target("cuda"))
     assert placement is not None
     assert [one for one in placement.host if not one.is_shapes] == []
+
+
+KEPT = {
+    "along an axis": ("float[N,M] x, bool[M] c", "y = Compress <axis = 1> (x, c)"),
+    "of all numbers": ("float[N,M] x, bool[K] c", "y = Compress (x, c)"),
+}
+
+
+@pytest.mark.parametrize("target", ["dml", "tensorrt", "migraphx"])
+@pytest.mark.parametrize(("inputs", "body"), KEPT.values(), ids=KEPT)
+def test_what_is_kept_is_gathered(inputs: str, body: str, target: str) -> None:
+    before = model_of(inputs, body, "float").SerializeToString()
+    model = ir.serde.deserialize_model(onnx.load_from_string(before))
+    row = find_target(target)  # type: ignore[arg-type]
+    assert DeviceFormsPass(kernels_of(row.kernels, model))(model).modified
+    placement = place(model, row)
+    assert placement is not None
+    assert [one for one in placement.host if not one.is_shapes] == []
+    feeds = {"x": ROWS, "c": np.array([True, False, True])}
+    expected, found = run(onnx.load_from_string(before), feeds)["y"], run(model, feeds)["y"]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_booleans_are_picked_as_bytes() -> None:

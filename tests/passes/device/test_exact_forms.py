@@ -239,3 +239,38 @@ def test_whether_an_optional_that_is_left_out_holds_something_is_known() -> None
     model = ir.from_proto(parse("(int64[N] x) => (bool y)", "y = OptionalHasElement ()", 18))
     assert DeviceFormsPass(kernels_of(find_target("cuda").kernels, model))(model).modified
     assert [node.op_type for node in model.graph] == ["Constant"]
+
+
+FILLED = {
+    "int64": ("value = int64[1] {-7}", "tensorrt"),
+    "int32 of an old release": ("value = int32[1] {3}", "tensorrt-8.6"),
+    "float": ("value = float[1] {0.5}", "webgpu"),
+    "nothing said": ("", "webgpu"),
+}
+
+
+@pytest.mark.parametrize(("value", "target"), FILLED.values(), ids=FILLED)
+def test_a_tensor_of_one_number_is_expanded(value: str, target: str) -> None:
+    dtype = value.partition(" = ")[2].partition("[")[0] or "float"
+    filled = f"y = ConstantOfShape <{value}> (s)" if value else "y = ConstantOfShape (s)"
+    text = (
+        f'<ir_version: 9, opset_import: ["" : 18]> g (int64[K] s) => ({dtype}[] y) {{ {filled} }}'
+    )
+    before = onnx.parser.parse_model(text.replace("[] y", "[A,B] y"))
+    model, row = ir.from_proto(before), find_target(target)  # type: ignore[arg-type]
+    assert DeviceFormsPass(kernels_of(row.kernels, model))(model).modified
+    check(model)
+    assert [node.op_type for node in model.graph] == ["Constant", "Expand"]
+    for shape in ([2, 3], [0, 3]):
+        feeds = {"s": np.array(shape)}
+        expected, found = run(before, feeds)["y"], run(model, feeds)["y"]
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("target", ["cuda", "dml", "migraphx"])
+def test_a_tensor_of_one_number_stays_where_there_is_a_kernel(target: str) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18]> g (int64[1] s) => (int64[A] y) {
+        y = ConstantOfShape <value = int64[1] {1}> (s) }"""
+    model, row = ir.from_onnx_text(text), find_target(target)  # type: ignore[arg-type]
+    assert not DeviceFormsPass(kernels_of(row.kernels, model))(model).modified

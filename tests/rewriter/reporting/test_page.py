@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import html.parser
 import json
 import pickle
@@ -19,6 +20,7 @@ import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.reporting.bench_record import Bench, BenchRow
+from rewriter.reporting.html_sections import html_table
 from rewriter.reporting.report import Report
 from tests import browser
 from tests.rewriter.reporting.test_report import FOLDED, decided
@@ -176,6 +178,7 @@ def test_the_proof_and_the_times_are_told() -> None:
     assert result._repr_html_().startswith('<iframe title="seqmap report"')
 
 
+@functools.cache
 def regions(name: str) -> dict[str, Any]:
     (picture,) = rewriter.explain(SHOWN[name]).pictures
     return picture.to_dict()
@@ -220,6 +223,12 @@ def test_where_nothing_is_left_of_a_map_its_place_is_drawn() -> None:
     drawn = {node["label"]: (node["kind"], node["around"]) for node in after["nodes"]}
     assert drawn == {"Concat": ("plain", True), "a": ("value", False), "b": ("value", False)}
     assert len(after["edges"]) == 2
+
+
+def test_a_column_of_long_texts_is_broken() -> None:
+    table = html_table([["value", "declared"], ["x", "float[N]"], ["y", f"float[{'N,' * 20}3]"]])
+    assert table.count("<td class=long>") == 2
+    assert "<td>x</td>" in table
 
 
 def test_a_table_without_numbers_that_changed_is_a_sentence() -> None:

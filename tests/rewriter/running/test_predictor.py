@@ -28,6 +28,20 @@ agraph (float[N, 3] x) => (float[N, 3] y) {
     y = Sub (x, m)
 }
 """
+TOTALS = """
+agraph (float[N, 3] x) => (float[N, 3] y) {
+    a = Constant <value = int64 {0}> ()
+    y = CumSum (x, a)
+}
+"""
+SCALED = """
+agraph (seq(float[N]) xs, float[B] scale) => (seq(float[N]) ys) {
+    scales = SplitToSequence <axis = 0, keepdims = 0> (scale)
+    ys = SequenceMap (xs, scales) <body = body (float[N] x, float s) => (float[N] y) {
+        y = Mul (x, s)
+    }>
+}
+"""
 SUMMED = "agraph (float[N, 3] x) => (float[A, B] y) { y = ReduceSum (x) }"
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -172,6 +186,7 @@ def test_what_cannot_be_batched_is_said_at_once(text: str, options: dict, messag
     ("text", "message"),
     [
         (NORMALISED, "not independent"),
+        (TOTALS, "not independent"),
         (SUMMED, "output 'y' has shape"),
     ],
 )
@@ -181,6 +196,44 @@ def test_samples_that_act_on_each_other_are_refused(text: str, message: str) -> 
     for _ in range(2):
         with pytest.raises(rewriter.RewriteError, match=message):
             predictor.predict(samples)
+
+
+@pytest.mark.parametrize("tensor_io", [False, True])
+def test_a_tensor_beside_a_sequence_has_a_row_for_each_sample(tensor_io: bool) -> None:
+    predictor = rewriter.Predictor(rewriter.optimize(_model(SCALED), tensor_io=tensor_io))
+    rows = [np.ones(number % 4, np.float32) for number in range(9)]
+    samples = [{"xs": row, "scale": np.float32(i)} for i, row in enumerate(rows)]
+    for number, result in enumerate(predictor.predict(samples)):
+        assert result.outputs is not None
+        np.testing.assert_array_equal(result.outputs["ys"], rows[number] * number)
+
+
+def test_a_shared_value_that_has_rows_for_the_samples_is_noticed() -> None:
+    scale = np.float32([1, 2])
+    predictor = rewriter.Predictor(_model(SCALED), shared={"scale": scale})
+    samples = [{"xs": np.ones(size, np.float32)} for size in (2, 0, 1, 2)]
+    with pytest.raises(rewriter.RewriteError, match="not independent"):
+        predictor.predict(samples)
+
+
+TYPES = {"string": ["a", "b"], "float": [0.5, 1.5], "bool": [True, False]}
+
+
+@pytest.mark.parametrize(("dtype", "bad"), [("string", 2.0), ("float", True), ("bool", 1)])
+def test_a_value_of_another_kind_fails_alone(dtype: str, bad: object) -> None:
+    text = f"agraph ({dtype}[N] x) => ({dtype}[N] y) {{ y = Identity (x) }}"
+    first, wrong, last = rewriter.Predictor(_model(text))([TYPES[dtype][0], bad, TYPES[dtype][1]])
+    assert [one.outputs and one.outputs["y"] for one in (first, last)] == TYPES[dtype]
+    assert wrong.error is not None
+    assert "is of type" in wrong.error
+
+
+@pytest.mark.parametrize("dtype", ["string", "int64"])
+def test_an_empty_list_is_of_the_type_that_is_wanted(dtype: str) -> None:
+    text = f"agraph (seq({dtype}[N]) xs) => (seq({dtype}[N]) ys) {{ ys = Identity (xs) }}"
+    (found,) = rewriter.Predictor(_model(text)).predict([[]])
+    assert found.outputs is not None
+    assert found.outputs["ys"].shape == (0,)
 
 
 def test_lists_that_are_no_tensor_fail_alone() -> None:

@@ -98,8 +98,10 @@ class FusionFacts:
         return other
 
     def for_ends_of(self, site: MapSite) -> FusionFacts:
-        """Return the same for one map, whose own ends are tensors where it has no sequence."""
-        if site.sequences or any(one.kind == "sequence" for one in site.results):
+        """Return the same for one map; on a device, tensors are its ends where it has them."""
+        if not self.options.for_device or site.sequences:
+            return self
+        if any(one.kind == "sequence" for one in site.results):
             return self
         other = copy.copy(self)
         other.options = dataclasses.replace(self.options, for_tensors=True)

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.walk_site import walk_site
+from passes.maps.sequence_source import cut_tensor
 from passes.site import GuardCheck, MapSite
 
 __all__ = ["Behind", "declared_elements", "walk_behind_guards"]
@@ -96,10 +97,23 @@ def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
         yield {s: (None,) * len(dims) for s, dims in known.items()}
     yield known
     if len(known) < len(declared):
+        made = {s: _made_rank(s, facts) for s, dims in declared.items() if dims is None}
         for rank in _RANKS:
-            one = {s: (None,) * rank if dims is None else dims for s, dims in declared.items()}
+            ranks = {s: rank if own is None else own for s, own in made.items()}
+            one = known | {s: (None,) * own for s, own in ranks.items()}
             if facts.is_possible(site, one):
                 yield one
+            if None not in made.values():
+                break
+
+
+def _made_rank(sequence: ir.Value, facts: FusionFacts) -> int | None:
+    """Return the rank of what a tensor is cut into, None where that is not known."""
+    cut = cut_tensor(sequence, facts.typings.proven)
+    rank = None if cut is None else facts.typings.proven.rank(cut.tensor)
+    if cut is None or rank is None:
+        return None
+    return rank if cut.split is not None or cut.keepdims else rank - 1
 
 
 def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[GuardCheck, FusedBody]:

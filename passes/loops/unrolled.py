@@ -9,7 +9,14 @@ import onnx_ir as ir
 from passes.batching.table import may_draw
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, default_opset, is_used
+from passes.graph.graphs import (
+    constant_value,
+    default_opset,
+    is_operator,
+    is_used,
+    subgraphs,
+    walk_nodes,
+)
 from passes.graph.made import optional_operand, skip_identities
 from passes.graph.node_copies import copy_body
 from passes.graph.opsets import to_opset_form
@@ -19,6 +26,7 @@ from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts
 from passes.reading.iterations import Collected, Iteration, read_iteration
 from passes.reading.not_a_map import NotAMapError
+from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.typing import Typing
 
 __all__ = [
@@ -52,7 +60,13 @@ def is_marked_for_copies(node: ir.Node) -> bool:
 
 
 def may_be_few(node: ir.Node) -> bool:
-    """Whether a Loop or Scan may become few nodes, as far as can be told without any types."""
+    """Whether a Loop or Scan may become few nodes, as far as can be told without any types.
+
+    Not one that holds sequences: the copies would make them one by one.
+    """
+    inside = [one for _, graph in subgraphs(node) for one in walk_nodes(graph)]
+    if any(is_operator(one, SEQUENCE_OPERATORS) for one in inside):
+        return False
     if node.op_type == "Loop":
         count = optional_operand(node, 0)
         known = None if count is None else constant_value(skip_identities(count))

@@ -202,5 +202,7 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
 
 
 def test_every_packed_rule_is_proven_by_a_case() -> None:
+    """Those of other domains have cases of their own, see `test_tabular`."""
     proven = {name for name, _ in proven_operators(["prove_ragged"], ["ragged"])}
-    assert sorted({row.op_type for row in table._packed.values()} - proven) == []
+    own = {row.op_type for row in table._packed.values() if not row.domain}
+    assert sorted(own - proven) == []

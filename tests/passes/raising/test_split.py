@@ -479,11 +479,12 @@ def test_the_projection_of_a_batch_of_open_size_leaves_the_loop() -> None:
     assert same(before, found.model, *many) == len(many)
 
 
-CARRIED_WEIGHTS = """g (float[T,B,4] x, float[B,4] h0, float[4,4] w, float[4,4] u) => (float[T,B,4] ys)
+CARRIED_WEIGHTS = """g (float[T,B,64] x, float[B,64] h0, float[64,64] w, float[64,64] u)
+  => (float[T,B,64] ys)
   <bool t = {1}, int64 zero = {0}> {
   shape = Shape (x)  n = Gather <axis = 0> (shape, zero)
-  h, w9, ys = Loop (n, t, h0, w) <body = step (int64 i, bool c, float[B,4] s, float[?,?] v)
-      => (bool d, float[B,4] s2, float[?,?] v2, float[B,4] y) {
+  h, w9, ys = Loop (n, t, h0, w) <body = step (int64 i, bool c, float[B,64] s, float[?,?] v)
+      => (bool d, float[B,64] s2, float[?,?] v2, float[B,64] y) {
     e = Gather <axis = 0> (x, i)  q = MatMul (e, v)  r = MatMul (s, u)  m = Add (q, r)
     s2 = Tanh (m)  y = Identity (s2)  v2 = Identity (v)  d = Identity (c) }> }"""
 
@@ -498,10 +499,10 @@ def test_a_product_with_weights_that_the_loop_hands_on_leaves_it() -> None:
     rng = np.random.default_rng(1)
     given = [
         {
-            "x": rng.standard_normal((n, 2, 4)).astype(np.float32),
-            "h0": np.zeros((2, 4), np.float32),
-            "w": rng.standard_normal((4, 4)).astype(np.float32),
-            "u": rng.standard_normal((4, 4)).astype(np.float32),
+            "x": rng.standard_normal((n, 2, 64)).astype(np.float32),
+            "h0": np.zeros((2, 64), np.float32),
+            "w": rng.standard_normal((64, 64)).astype(np.float32) / 8,
+            "u": rng.standard_normal((64, 64)).astype(np.float32) / 8,
         }
         for n in LENGTHS
     ]

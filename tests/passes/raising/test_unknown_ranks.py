@@ -14,9 +14,9 @@ TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[a,b] p, float[c,d] q, seq(float[N,2]) w) => (seq(float[e,f,h]) y) {
     xs = SequenceConstruct (p, q)
     y = SequenceMap (xs, w) <body = body (x, first) => (all) {
-        two = Constant <value = int64 {2}> ()
+        many = Constant <value = int64 {200}> ()
         t = Constant <value = bool {1}> ()
-        last, all = Loop (two, t, first) <
+        last, all = Loop (many, t, first) <
             body = step (int64 i, bool c, float[?,?] s) => (bool d, float[?,?] n, float[?,?] r) {
             d = Identity (c)
             n = Add (s, x)

@@ -10,7 +10,9 @@ import onnx_ir as ir
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.walk_site import walk_site
-from passes.maps.sequence_source import cut_tensor
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand, optional_operand
+from passes.maps.sequence_source import before_identities, is_disputed
 from passes.site import GuardCheck, MapSite
 
 __all__ = ["Behind", "declared_elements", "walk_behind_guards"]
@@ -109,11 +111,13 @@ def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
 
 def _made_rank(sequence: ir.Value, facts: FusionFacts) -> int | None:
     """Return the rank of what a tensor is cut into, None where that is not known."""
-    cut = cut_tensor(sequence, facts.typings.proven)
-    rank = None if cut is None else facts.typings.proven.rank(cut.tensor)
-    if cut is None or rank is None:
+    typing = facts.typings.proven
+    cut = before_identities(sequence).producer()
+    if not is_operator(cut, "SplitToSequence") or is_disputed(sequence, typing):
         return None
-    return rank if cut.split is not None or cut.keepdims else rank - 1
+    rank = typing.rank(operand(cut, 0))
+    takes_away = optional_operand(cut, 1) is None and not cut.attributes.get_int("keepdims", 1)
+    return rank if rank is None or not takes_away else rank - 1
 
 
 def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[GuardCheck, FusedBody]:

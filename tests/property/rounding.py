@@ -13,6 +13,9 @@ __all__ = ["settled_outputs"]
 
 assert rules
 
+_WIDE = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+"""What a Cast of narrower floats rounds none to."""
+
 
 def settled_outputs(program: Program) -> frozenset[str]:
     """Return the outputs that rounding rules do not reach, or reach through discrete nodes only.
@@ -54,8 +57,13 @@ def _read(node: onnx.NodeProto) -> ir.Node:
 
 
 def _is_discrete(node: onnx.NodeProto, opset: int) -> bool:
-    """Whether ``exact`` keeps a node per-sample where a rounding rule feeds it."""
+    """Whether ``exact`` keeps a node per-sample where a rounding rule feeds it.
+
+    A Cast to float or double may be one that rounds nothing, which is batched.
+    """
     if any(a.HasField("g") for a in node.attribute):
+        return False
+    if node.op_type == "Cast" and any(a.name == "to" and a.i in _WIDE for a in node.attribute):
         return False
     row = table.find(_read(node), opset)
     return row.discrete if isinstance(row, table.Row) else isinstance(row, table.Never)

@@ -122,7 +122,8 @@ register(
     "MeanVarianceNormalization", normalization.mean_variance_normalization, since=9, rounding=True
 )
 register("BatchNormalization", normalization.batch_normalization, since=9)
-register("InstanceNormalization", normalization.instance_normalization, since=6)
+# Kernels sum a channel by several numbers at a time from where its row is aligned.
+register("InstanceNormalization", normalization.instance_normalization, since=6, rounding=True)
 register("GroupNormalization", normalization.group_normalization, since=18, rounding=True)
 register("LRN", merging)
 

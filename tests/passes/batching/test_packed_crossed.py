@@ -83,10 +83,6 @@ CROSSED = {
         ),
         "Conv ragged",
     ),
-    "first columns": (
-        of(f"{TURNED}y, z = TopK<axis = 1>(t, k)", "y z", x=THREE, k=ints(2)),
-        "TopK ragged",
-    ),
     "first bytes": (
         of(
             "y, z = TopK<axis = 0>(x, k)",

@@ -42,6 +42,12 @@ CASES = [
         k=constant(np.array([2])),
     ),
     case(
+        "as many of each, in columns",
+        "t = Transpose(x) y, i = TopK<axis = 1>(t, k)",
+        ragged(2, lengths=(4, 2, 3)),
+        k=constant(np.array([2])),
+    ),
+    case(
         "as many of each",
         "y, i = TopK<axis = 0, largest = 0>(x, k)",
         ragged(2, lengths=(4, 2, 3)),

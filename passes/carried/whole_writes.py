@@ -66,11 +66,9 @@ def _fills(node: ir.Node, at: tuple[int, Linear], initial: ir.Value, evaluator: 
         return False
     if one_number(indices, evaluator) != number:
         return False
-    sizes = [(evaluator.dimension(v, i) for v in (indices, initial)) for i in range(rank)]
-    return all(
-        (one == Linear(1) if i == axis else one is not None and one == other)
-        for i, (one, other) in enumerate(sizes)
-    )
+    sizes = [evaluator.dimension(indices, i) for i in range(rank)]
+    wanted = [Linear(1) if i == axis else evaluator.dimension(initial, i) for i in range(rank)]
+    return None not in sizes and sizes == wanted
 
 
 def _is_table(

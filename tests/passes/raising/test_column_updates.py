@@ -9,6 +9,8 @@ import pytest
 from tests.passes.loops import model, read, same
 from tests.passes.raising.carried import LENGTHS, feeds, loop
 
+pytestmark = pytest.mark.quick
+
 STATE = "float[4,N]"
 PREPARE = """minus1 = Constant <value = int64[1] {-1}> ()
         down = Constant <value = int64[2] {-1, 1}> ()
@@ -42,7 +44,7 @@ def _written(
 
 FLAG = "flag = Gather <axis = 0> (pe, zero)"
 ELEMENTS = """at1 = Reshape (i, one1)  flat = Concat <axis = 0> (one1, minus1)
-            row = Reshape (at1, flat)  shape = Shape (s)  d0 = Slice (shape, zero1, one1)
+            row = Reshape (at1, flat)  extent = Shape (s)  d0 = Slice (extent, zero1, one1)
             reps = Concat <axis = 0> (d0, one1)  all = Tile (row, reps)
             u = Unsqueeze (q, one1)  s2 = ScatterElements <axis = 1> (s, all, u)"""
 
@@ -90,6 +92,8 @@ NEAR = {
             q = Sub (old, most)  {_written("q")}""",
     "a_part_of_it": f"""{OLD}  few = Slice (old, one1, far, zero1)  q = Tanh (few)
             {_written("q", first="one1")}""",
+    "a_part_of_it_by_elements": f"""{OLD}  few = Slice (old, one1, far, zero1)  q = Tanh (few)
+            {ELEMENTS.replace("d0 = Slice (extent, zero1, one1)", "d0 = Sub (four1, one1)")}""",
     "a_row_of_another_axis": f"""old = Gather <axis = 0> (s, i)  q = ReduceSum <keepdims = 0> (old)
             q1 = Expand (q, four1)  {_written("q1")}""",
 }

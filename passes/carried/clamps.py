@@ -46,7 +46,7 @@ class Clamped(RunningPattern):
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations.
 
-        The initial value is a step of its own, both bounds of which are that value.
+        The initial value is a step of its own: it is both bounds there.
 
         Raises:
             NotAMapError: The number of iterations is known, and too large, or the shape is not

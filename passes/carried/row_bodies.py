@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.carried.columns import find_columns, is_last_axis
 from passes.carried.masks import choice
 from passes.carried.pattern import added
+from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.uniform import one_number
 from passes.carried.whole_writes import writes_all_at
 from passes.graph.builder import Builder
@@ -18,15 +19,12 @@ from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgra
 from passes.graph.made import axes_of, made_by, operand, skip_identities, takes_whole_shape
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
-from passes.reading.nodes import ends_far, passed_on
-from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
-__all__ = ["NotOwnRowError", "RowBody", "needed_for", "row_number", "takes_all"]
+__all__ = ["NotOwnRowError", "RowBody"]
 
 
 class NotOwnRowError(Exception):
@@ -260,25 +258,6 @@ class RowBody:
         return any(True for _ in value.uses())
 
 
-def row_number(node: ir.Node, evaluator: Evaluator) -> tuple[int, Linear] | None:
-    """Return the axis and number of the one row that a Gather or a Slice reads, or None."""
-    rank = evaluator.rank(operand(node, 0))
-    if not rank:
-        return None
-    if node.op_type == "Gather":
-        index, axis = operand(node, 1), node.attributes.get_int("axis", 0)
-        number = evaluator.number(index) if evaluator.rank(index) == 0 else None
-        return None if number is None else (axis % rank, number)
-    bounds = bounds_of(node, evaluator)
-    is_row = bounds is not None and bounds.end == bounds.start + 1
-    return (bounds.axis % rank, bounds.start) if bounds is not None and is_row else None
-
-
-def takes_all(node: ir.Node, evaluator: Evaluator) -> bool:
-    """Whether a Slice cuts nothing off."""
-    return passed_on(node, evaluator) is not None and not ends_far(node, evaluator)
-
-
 def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
     """Return nodes, the last of which computes all dimensions but one of a shape."""
     if not axis:
@@ -306,30 +285,6 @@ def _row(known: _Known, value: ir.Value) -> ir.Value:
     if row is None:
         raise NotOwnRowError
     return row
-
-
-def needed_for(
-    values: Iterable[ir.Value], graph: ir.Graph, among: Iterable[ir.Value] | None = None
-) -> list[ir.Node]:
-    """Return the nodes of a graph that some values depend on, in order.
-
-    Args:
-        values: The values.
-        graph: The graph.
-        among: Leave out nodes that compute none of these; all are taken by default.
-    """
-    allowed = None if among is None else set(among)
-    found: set[ir.Node] = set()
-    pending = list(values)
-    while pending:
-        value = pending.pop()
-        node = value.producer()
-        if node is None or node.graph is not graph or node in found:
-            continue
-        if allowed is None or value in allowed:
-            found.add(node)
-            pending += reads_of(node)
-    return [node for node in graph if node in found]
 
 
 def _numbers(*values: int) -> ir.Node:

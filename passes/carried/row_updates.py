@@ -14,7 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
-from passes.carried.row_bodies import NotOwnRowError, RowBody, needed_for, row_number, takes_all
+from passes.carried.row_bodies import NotOwnRowError, RowBody
+from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.writes import is_distinct
 from passes.decisions import Code
 from passes.graph.graphs import is_operator, walk_nodes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Joined, Pattern
-from passes.carried.row_bodies import needed_for
+from passes.carried.row_reads import needed_for
 from passes.carried.wrapped import Wrapped
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, subgraphs

@@ -28,7 +28,11 @@ def joined_columns(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def _rows_in(node: ir.Node, operands: Sequence[Operand]) -> list[Batched]:
-    """Return the operands, each of which must be rows of features."""
+    """Return the operands. They must be rows of features.
+
+    Raises:
+        Decline: One is anything else.
+    """
     given = present(operands)
     if any(not x.is_packed or x.rank != 2 or x.axis != 0 for x in given):
         raise crosses(node.op_type)

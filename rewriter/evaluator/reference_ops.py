@@ -107,7 +107,8 @@ class ScatterElements(Operator):
         found = data.copy()
         places: list[np.ndarray] = [*np.indices(indices.shape)]
         places[axis] = indices
-        self._EXTREMES[reduction].at(found, tuple(places), updates)
+        with np.errstate(invalid="ignore"):  # numpy warns of a NaN
+            self._EXTREMES[reduction].at(found, tuple(places), updates)
         return (found,)
 
 

@@ -3,7 +3,7 @@
 Where the place of a result only depends on places of its sample, and on what does no harm outside
 of it, an operator runs on all samples at once as if all were as large as the largest.
 
-Images ``[2, 3]`` and ``[1, 4]`` are padded to ``[2, 2, 4]``, of which six and four places hold
+Images ``[2, 3]`` and ``[1, 4]`` are padded to ``[2, 2, 4]``: six and four places hold
 numbers.
 """
 

@@ -1,8 +1,7 @@
 """ArgMax, ArgMin and Hardmax of packed samples.
 
-Lengths ``[2, 3]`` of the values ``[4, 9, 7, 7, 1]``: the greatest are ``[9, 7]``. The rows that
-hold them have the places ``[1]`` and ``[0, 1]`` in their samples, of which the first are
-``[1, 0]``.
+Lengths ``[2, 3]`` of the values ``[4, 9, 7, 7, 1]``: the greatest are ``[9, 7]``. They stand at
+``[1]`` in the first sample and at ``[0, 1]`` in the second; the first places are ``[1, 0]``.
 """
 
 from __future__ import annotations

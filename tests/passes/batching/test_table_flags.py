@@ -15,7 +15,7 @@ assert rules and packed_rules and rule_choice  # they fill the table
 
 ROUNDING = """
     Acos Acosh Asin Asinh Atan Atanh Attention CausalConvWithState Celu Conv ConvTranspose Cos
-    Cosh DFT DeformConv Einsum Elu Erf Exp GRU Gelu Gemm GroupNormalization LSTM
+    Cosh DFT DeformConv Einsum Elu Erf Exp GRU Gelu Gemm GroupNormalization InstanceNormalization LSTM
     LayerNormalization LinearAttention Log MatMul MeanVarianceNormalization Mish
     NegativeLogLikelihoodLoss Pow
     RMSNormalization RNN Range ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean

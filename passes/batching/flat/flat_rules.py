@@ -77,7 +77,7 @@ register_flat("DynamicQuantizeLinear", lookups.dynamic_quantization)
 
 register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
 register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)
-register_flat("InstanceNormalization", normalizing.instance_normalization, rounding=True)
+register_flat("InstanceNormalization", normalizing.instance_normalization)
 register_flat("GroupNormalization", normalizing.group_normalization, since=18)
 register_flat("MeanVarianceNormalization", normalizing.mean_variance, since=9)
 

@@ -11,12 +11,12 @@ from passes.fold_branches import fold_branches
 from passes.folding import Folder
 from passes.graph.graphs import (
     default_opset,
-    is_operator,
     is_used,
     node_paths,
     subgraphs,
     walk_nodes,
 )
+from passes.graph.made import before_identities
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import forget_dims, rank_alone
 from passes.graph.splice import remove_dead
@@ -184,7 +184,7 @@ def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing, opset: int) -> bool:
 def _yields_elements(node: ir.Node) -> bool:
     """Whether an output of a map may be the element of its first sequence (5)."""
     body = _body(node)
-    return body is not None and any(_origin(v) in body.inputs[:1] for v in body.outputs)
+    return body is not None and any(before_identities(v) in body.inputs[:1] for v in body.outputs)
 
 
 def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
@@ -199,7 +199,7 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
     sequence = node.inputs[0]
     forwarded = 0
     for inner, outer in zip(body.outputs, node.outputs, strict=True):
-        if sequence is None or _origin(inner) is not body.inputs[0]:
+        if sequence is None or before_identities(inner) is not body.inputs[0]:
             continue
         if not is_used(outer):
             continue
@@ -215,14 +215,3 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
         _drop_unused_outputs(node)
         remove_dead([node])
     return forwarded
-
-
-def _origin(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity."""
-    node = value.producer()
-    while is_operator(node, "Identity"):
-        source = node.inputs[0]
-        if source is None:
-            break
-        value, node = source, source.producer()
-    return value

@@ -18,7 +18,7 @@ from passes.graph.graphs import (
     walk_nodes,
     with_subgraphs,
 )
-from passes.graph.made import optional_operand
+from passes.graph.made import before_identities, optional_operand
 from passes.graph.names import make_names_unique
 from passes.inline import functions_holding, inline_functions
 from passes.loops.copies import Copies, settle
@@ -29,7 +29,7 @@ from passes.maps.sequence_map import (
     prepare,
     read_sequence_map,
 )
-from passes.maps.sequence_source import MAKERS, before_identities, cut_tensor, maker
+from passes.maps.sequence_source import MAKERS, cut_tensor, maker
 from passes.promises import Promises
 from passes.reading.iterations import is_given
 from passes.sequences.unrolled import copy_samples

@@ -13,6 +13,7 @@ from passes.batching.flat.resize import resize_apart
 from passes.batching.layouts import Batched
 from passes.batching.merging import merging, unmerge_outputs, volume
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 
 __all__ = ["affine_grid", "grid_sample", "resize"]
 
@@ -30,7 +31,7 @@ def affine_grid(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     size = ctx.require_shared(ctx.operand(operands, 1, "size"), "size")
     assert size is not None
     count = ctx.op("Mul", [ctx.batch, ctx.op("Slice", [size, ctx.ints(0), ctx.ints(1)])])
-    rest = ctx.op("Slice", [size, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max)])
+    rest = ctx.op("Slice", [size, ctx.ints(1), ctx.ints(END)])
     merged = ctx.op("Concat", [count, rest], {"axis": 0})
     new = ctx.same(node, [ctx.merged(theta.value), merged])
     return unmerge_outputs(ctx, new, theta.value)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.drafts import Memo, recorded
 from passes.reading.integers import Dim, Linear
 
@@ -202,7 +202,7 @@ class Lengths:
         """The place of each row within its sample, int64 ``[T]``."""
         builder = self._builder
         total = builder.op("Squeeze", [self.total, builder.ints(0)])
-        rows = builder.op("Range", [builder.scalar(0), total, builder.scalar(1)])
+        rows = builder.arange(total)
         first = builder.op("Gather", [self.starts, self.samples], {"axis": 0})
         return builder.op("Sub", [rows, first])
 
@@ -219,7 +219,7 @@ def _counted_by_ends(builder: Builder, samples: ir.Value, none: ir.Value) -> ir.
         none: A zero for each sample, int64 ``[B]``.
     """
     behind = builder.op("Concat", [samples, builder.ints(-1)], {"axis": 0})
-    most = builder.ints(int(np.iinfo(np.int64).max))
+    most = builder.ints(END)
     following = builder.op("Slice", [behind, builder.ints(1), most])
     is_last = builder.op("Not", [builder.op("Equal", [samples, following])])
     last = builder.op("Squeeze", [builder.op("NonZero", [is_last]), builder.ints(0)])

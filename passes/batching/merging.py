@@ -61,8 +61,7 @@ def sample_numbers(ctx: Context, scale: ir.Value, rank: int) -> ir.Value:
         scale: An int64 vector ``[1]``.
         rank: How many axes of size 1 follow the batch axis.
     """
-    zero, one = (ctx.builder.constant(np.array(n, np.int64)) for n in (0, 1))
-    numbers = ctx.op("Range", [zero, ctx.squeeze(ctx.batch, [0]), one])
+    numbers = ctx.arange(ctx.squeeze(ctx.batch, [0]))
     return ctx.unsqueeze(ctx.op("Mul", [numbers, scale]), range(1, rank + 1))
 
 

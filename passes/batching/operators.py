@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.zero_sizes import LEAST_OPSET, reshape_without_zeros
 
@@ -94,9 +94,11 @@ class Operators:
         if self.opset >= 15:
             attributes = {"start": start, "end": end}
             return self.op("Shape", [value], attributes)
-        last = np.iinfo(np.int64).max if end is None else end
-        whole = self.op("Shape", [value])
-        return self.op("Slice", [whole, self.ints(start), self.ints(int(last))])
+        return self.builder.shape(value, start, END if end is None else end)
+
+    def arange(self, count: ir.Value) -> ir.Value:
+        """Return the numbers from 0 to ``count - 1``; ``count`` is an int64 scalar."""
+        return self.builder.arange(count)
 
     def reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
         """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""

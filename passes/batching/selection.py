@@ -98,8 +98,7 @@ def of_images(ctx: Context, found: ir.Value, images: ir.Value) -> Output:
 def _order(ctx: Context, samples: ir.Value) -> ir.Value:
     """Return the positions of rows by sample, and by position within one."""
     count = ctx.op("Shape", [samples])
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
-    places = ctx.op("Range", [zero, ctx.squeeze(count, [0]), one])
+    places = ctx.arange(ctx.squeeze(count, [0]))
     keys = ctx.op("Add", [ctx.op("Mul", [samples, count]), places])
     return ctx.builder.node("TopK", [keys, count], {"largest": 0}, outputs=2).outputs[1]
 

@@ -184,8 +184,7 @@ def trilu(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
 
 def _count_to(ctx: Context, dims: ir.Value, axis: int) -> ir.Value:
     """Return ``0, 1, ..., dims[axis] - 1``."""
-    zero, one, place = (ctx.builder.scalar(n) for n in (0, 1, axis))
-    return ctx.op("Range", [zero, ctx.op("Gather", [dims, place], {"axis": 0}), one])
+    return ctx.arange(ctx.op("Gather", [dims, ctx.builder.scalar(axis)], {"axis": 0}))
 
 
 def reverse_sequence(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -12,14 +12,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers
-from passes.decisions import Code
+from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers, unproven_shape
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
 __all__ = ["Alternation", "find_alternation"]
@@ -60,11 +58,7 @@ class Alternation(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the values of all iterations, stacked along axis 0."""
-        builder, first = joined.builder, int(is_after)
-        count = builder.op("Squeeze", [joined.trips.write(builder)])
-        end = builder.op("Add", [count, builder.scalar(first)])
-        numbers = builder.op("Range", [builder.scalar(first), end, builder.scalar(1)])
-        return self._of(joined, numbers)
+        return self._of(joined, joined.iterations(is_after=is_after))
 
     def check_shape(self, joined: Joined) -> None:
         """It is the same in all iterations."""
@@ -111,8 +105,7 @@ class Alternation(Pattern):
         for node, at in self.changes:
             others = [v for i, v in enumerate(operands(node)) if i != at]
             if not all(covers(typing, initial, typing.dims(self.outer[v])) for v in others):
-                detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
-                raise NotAMapError(Code.UNKNOWN_SHAPE, detail, node)
+                raise unproven_shape(self.carried, node=node)
 
 
 def find_alternation(carried: Carried, facts: LoopFacts, typing: Typing) -> Alternation | None:

@@ -14,18 +14,11 @@ import onnx_ir as ir
 
 from passes.carried.filled import RunningPattern, begun, filled
 from passes.carried.hits import Hits
-from passes.carried.pattern import (
-    Joined,
-    Term,
-    covers,
-    same_dims,
-)
+from passes.carried.pattern import Joined, Term, covers, same_dims, unproven_shape
 from passes.carried.running import running, total_of
 from passes.carried.weighed import weigh_all, weigh_losers
-from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["Best", "Chosen"]
 
@@ -68,8 +61,7 @@ class Chosen(RunningPattern):
         if not is_scalar:
             known.append(same_dims(typing, initial, joined.types[0].dims))
         if dims is None or not all(known):
-            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
-            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+            raise unproven_shape(self.carried)
         position = self.hits.position(joined, asked)
         first = builder.op("Unsqueeze", [initial, builder.ints(0)])
         whole = builder.op("Concat", [first, rows], {"axis": 0})
@@ -154,9 +146,7 @@ class Best(Chosen):
 
     def _compared(self, joined: Joined) -> tuple[ir.Value, str]:
         """Record what is compared in each iteration; the operator that compares it."""
-        (rows,), initial, extreme = joined.values, self.carried.initial, self.hits.extreme
+        (rows,), extreme = joined.values, self.hits.extreme
         assert extreme is not None
-        if not same_dims(joined.typing, initial, joined.types[0].dims):
-            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
-            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+        joined.needs_same_shape(self.carried)
         return self.hits.without_nan(joined.builder, rows), extreme

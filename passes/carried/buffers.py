@@ -22,6 +22,7 @@ from passes.carried.pattern import (
     path_through,
 )
 from passes.decisions import Code
+from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
@@ -67,8 +68,7 @@ class RollingBuffer(Pattern):
         whole, axis = self._whole(joined), builder.ints(self.axis)
         if self.is_turned:
             return builder.op("Slice", [whole, builder.ints(0), self._size(joined), axis])
-        far = builder.ints(int(np.iinfo(np.int64).max))
-        return builder.op("Slice", [whole, self._last_begin(joined), far, axis])
+        return builder.op("Slice", [whole, self._last_begin(joined), builder.ints(END), axis])
 
     def check_shape(self, joined: Joined) -> None:
         """Nothing is to check: each iteration drops as much as it appends."""
@@ -81,7 +81,7 @@ class RollingBuffer(Pattern):
         """Record the windows, ``[trips, *s]``: positions ``[trips, n]`` read the whole at once."""
         builder = joined.builder
         whole, end = self._whole(joined), self._last_begin(joined)
-        zero, one = builder.scalar(0), builder.scalar(1)
+        zero = builder.scalar(0)
         size = self._size(joined)
         stop = builder.op("Squeeze", [end, builder.ints(0)])
         begins = builder.op("Range", [zero, stop, builder.scalar(self.step)])
@@ -89,7 +89,7 @@ class RollingBuffer(Pattern):
             begins = builder.op("Add", [begins, builder.scalar(self.step)])
         if self.is_turned:
             begins = builder.op("Sub", [stop, begins])
-        within = builder.op("Range", [zero, builder.op("Squeeze", [size, builder.ints(0)]), one])
+        within = builder.arange(builder.op("Squeeze", [size, builder.ints(0)]))
         rows = builder.op("Unsqueeze", [begins, builder.ints(1)])
         windows = builder.op(
             "Gather", [whole, builder.op("Add", [rows, within])], {"axis": self.axis}
@@ -125,22 +125,20 @@ class RollingBuffer(Pattern):
         """Record all that is appended, ``[.., trips * step, ..]``."""
         builder, (rows,) = joined.builder, joined.values
         if self.is_turned:
-            zero, far = builder.ints(0), int(np.iinfo(np.int64).max)
-            rows = builder.op(
-                "Slice", [rows, builder.ints(-1), builder.ints(-far), zero, builder.ints(-1)]
-            )
+            bounds = builder.ints(-1), builder.ints(-END), builder.ints(0), builder.ints(-1)
+            rows = builder.op("Slice", [rows, *bounds])
         if self.axis:
             rank = len(joined.types[0].dims or ())
             moved = [*range(1, self.axis + 1), 0, *range(self.axis + 1, rank + 1)]
             rows = builder.op("Transpose", [rows], {"perm": moved})
         if self.is_unsqueezed:
             return rows
-        shape, largest = builder.op("Shape", [rows]), int(np.iinfo(np.int64).max)
+        shape = builder.op("Shape", [rows])
 
         def cut(start: int, end: int) -> ir.Value:
             return builder.op("Slice", [shape, builder.ints(start), builder.ints(end)])
 
-        before, behind = cut(0, self.axis), cut(self.axis + 2, largest)
+        before, behind = cut(0, self.axis), cut(self.axis + 2, END)
         merged = builder.op("Concat", [before, self._last_begin(joined), behind], {"axis": 0})
         return builder.op("Reshape", [rows, merged], {"allowzero": 1})
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
 from passes.carried.pattern import Joined, Pattern, Term, dependent_values
 from passes.carried.uniform import one_number
 from passes.decisions import Code
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.made import either_order, made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
@@ -24,8 +23,6 @@ from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CacheWrite", "find_cache_write"]
-
-_END = np.iinfo(np.int64).max
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +62,7 @@ class CacheWrite(Pattern):
         positions = self._positions(builder)
         if self.mode == "circular":
             over = self._rows_too_many(builder, rows)
-            rows = builder.op("Slice", [rows, over, builder.ints(_END), builder.ints(self.axis)])
+            rows = builder.op("Slice", [rows, over, builder.ints(END), builder.ints(self.axis)])
             positions = builder.op("Add", [positions, over])
         attributes = {"axis": self.axis, "mode": self.mode}
         return builder.op("TensorScatter", [initial, rows, positions], attributes)
@@ -86,9 +83,7 @@ class CacheWrite(Pattern):
         first = write_number(builder, self.first)
         if self.base is not None:
             return builder.op("Add", [self.base, first])
-        shape = builder.op("Shape", [self.carried.initial])
-        batch = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
-        return builder.op("Expand", [first, batch])
+        return builder.op("Expand", [first, builder.shape(self.carried.initial, 0, 1)])
 
 
 def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:

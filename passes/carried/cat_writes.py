@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows, unsqueezed
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
 from passes.decisions import Code
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
@@ -68,7 +67,7 @@ class CatWrite(Pattern):
         count = builder.op("Mul", [joined.trips.write(builder), builder.ints(self.width)])
         behind = builder.op("Add", [first, count])
         front = self._cut(builder, builder.ints(0), first)
-        back = self._cut(builder, behind, builder.ints(int(np.iinfo(np.int64).max)))
+        back = self._cut(builder, behind, builder.ints(END))
         return builder.op("Concat", [front, rows, back], {"axis": self.axis})
 
     def _cut(self, builder: Builder, start: ir.Value, end: ir.Value) -> ir.Value:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Pattern, Term
@@ -12,15 +11,13 @@ from passes.carried.rereads import Reread
 from passes.carried.wrapped import Wrapped
 from passes.carried.writes import is_distinct
 from passes.decisions import Code
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import write_number
 
 __all__ = ["Delay", "Onward", "Unwritten"]
-
-_END = int(np.iinfo(np.int64).max)
 
 
 def _first(builder: Builder, tensor: ir.Value, place: Linear) -> ir.Value:
@@ -29,11 +26,9 @@ def _first(builder: Builder, tensor: ir.Value, place: Linear) -> ir.Value:
     behind = builder.op("Add", [start, builder.ints(1)])
     if not is_nonnegative(place):
         is_last = builder.op("Equal", [behind, builder.ints(0)])
-        behind = builder.op("Where", [is_last, builder.ints(_END), behind])
+        behind = builder.op("Where", [is_last, builder.ints(END), behind])
     rows = builder.op("Slice", [tensor, start, behind, builder.ints(0)])
-    rest = builder.op("Shape", [tensor])
-    rest = builder.op("Slice", [rest, builder.ints(1), builder.ints(_END)])
-    shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+    shape = builder.op("Concat", [builder.ints(1), builder.shape(tensor, 1)], {"axis": 0})
     spare = builder.op("Expand", [builder.op("CastLike", [builder.scalar(0), tensor]), shape])
     rows = builder.op("Concat", [rows, spare], {"axis": 0})
     return builder.op("Gather", [rows, builder.scalar(0)], {"axis": 0})
@@ -43,7 +38,7 @@ def _numbers(joined: Joined, read: Reread, count: ir.Value) -> ir.Value:
     """Record the places that the first iterations read, so many, ``[1]``."""
     builder, place = joined.builder, read.place
     end = builder.op("Squeeze", [count, builder.ints(0)])
-    numbers = builder.op("Range", [builder.scalar(0), end, builder.scalar(1)])
+    numbers = builder.arange(end)
     steps = builder.op("Mul", [numbers, builder.scalar(place.coefficient(TRIP))])
     places = builder.op("Add", [steps, write_number(builder, place.replace({TRIP: Linear(0)}))])
     if read.ring is None:
@@ -148,9 +143,7 @@ class Delay(Pattern):
     def rows(self, joined: Joined) -> ir.Value:
         """Record the rows that are written, ``[n, ..]``."""
         builder, tensor = joined.builder, self.read.tensor.initial
-        rest = builder.op(
-            "Slice", [builder.op("Shape", [tensor]), builder.ints(1), builder.ints(_END)]
-        )
+        rest = builder.shape(tensor, 1)
         shape = builder.op("Concat", [joined.trips.write(builder), rest], {"axis": 0})
         rank, own = joined.typing.rank(tensor), joined.types[0].dims
         assert rank is not None

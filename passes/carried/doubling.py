@@ -70,7 +70,7 @@ def _steps(
 ) -> list[ir.Value]:
     """Record the steps of ``2 ** first`` rows to half of ``2 ** last``."""
     count = builder.op("Squeeze", [_number(builder, values[0]), builder.ints(0)])
-    places = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+    places = builder.arange(count)
     found = list(values)
     for exponent in range(first, last):
         found = step(builder, found, places, 1 << exponent)
@@ -98,4 +98,4 @@ def _staged(
 
 
 def _number(builder: Builder, rows: ir.Value) -> ir.Value:
-    return builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
+    return builder.shape(rows, 0, 1)

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.carried.doubling import check_steps, doubled
 from passes.carried.pattern import Joined, Pattern, same_dims
 from passes.carried.widths import CHOSEN, check_width
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.reading.iterations import Carried
 
 __all__ = ["Begun", "RunningPattern", "begun", "expanded", "filled", "totals"]
@@ -84,7 +84,7 @@ def expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
         return rows
     if len(dims) < rank:
         rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, 1 + rank - len(dims)))])
-    number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
+    number = builder.shape(rows, 0, 1)
     shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
     return builder.op("Expand", [rows, shape])
 
@@ -107,7 +107,7 @@ class RunningPattern(Pattern):
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the values behind each iteration, or those in front of it."""
         builder, whole = joined.builder, self.whole(joined)
-        ends = (1, int(np.iinfo(np.int64).max)) if is_after else (0, -1)
+        ends = (1, END) if is_after else (0, -1)
         return builder.op("Slice", [whole, *(builder.ints(n) for n in ends), builder.ints(0)])
 
     def whole(self, joined: Joined) -> ir.Value:

@@ -78,9 +78,7 @@ class FreePlaces(Pattern):
             flags = builder.op("And", [flags, expanded(joined, self.carried, 1, rank)])
         shape = builder.op("Shape", [self._row(builder, initial)])
         last = builder.op("Expand", [builder.constant(np.array(True)), shape])
-        number = builder.op(
-            "Slice", [builder.op("Shape", [flags]), builder.ints(0), builder.ints(1)]
-        )
+        number = builder.shape(flags, 0, 1)
         shape = builder.op("Concat", [number, builder.op("Shape", [initial])], {"axis": 0})
         flags = builder.op("Expand", [flags, shape])
         marks = builder.op("Concat", [flags, last], {"axis": 0})

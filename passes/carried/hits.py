@@ -8,14 +8,12 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Term, same_dims
+from passes.carried.pattern import FLOATS, Joined, Term
 from passes.carried.running import running
 from passes.carried.weighed import before_it_is_spoilt
 from passes.carried.widths import EXTREMES, check_width
-from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["Hits"]
 
@@ -87,9 +85,7 @@ class Hits:
         sizes = [dim for dim in known or () if isinstance(dim, int)]
         if known is not None and len(sizes) == len(known) and math.prod(sizes) <= _MOST_NUMBERS:
             return builder.constant(np.ones((1, *sizes), np.int32))
-        largest = builder.ints(np.iinfo(np.int64).max)
-        rest = builder.op("Slice", [builder.op("Shape", [flags]), builder.ints(1), largest])
-        shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+        shape = builder.op("Concat", [builder.ints(1), builder.shape(flags, 1)], {"axis": 0})
         value = {"value": ir.tensor(np.array([1], np.int32))}
         return builder.op("ConstantOfShape", [shape], value)
 
@@ -111,9 +107,7 @@ class Hits:
     def _better(self, joined: Joined, carried: Carried, rows: ir.Value) -> ir.Value:
         """Record which rows beat all before them, or are as good where the last one wins."""
         assert self.extreme is not None
-        if not same_dims(joined.typing, carried.initial, joined.types[0].dims):
-            detail = f"'{carried.inner.name}' is not proven to keep its shape"
-            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, carried.next.producer())
+        joined.needs_same_shape(carried)
         builder = joined.builder
         compared = self.without_nan(builder, rows)
         before = running(joined, carried, compared, self.extreme, is_after=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filled import Begun, totals
@@ -20,7 +19,6 @@ from passes.reading.iterations import Carried
 __all__ = ["KeyedRead"]
 
 _INT64 = int(ir.DataType.INT64)
-_END = int(np.iinfo(np.int64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +78,11 @@ class KeyedRead(Pattern):
     def _before(self, joined: Joined, rows: ir.Value) -> ir.Value:
         """Record what each iteration finds at its key."""
         builder, tensor, none = joined.builder, self.tensor.initial, joined.builder.ints(0)
-        size = builder.op("Slice", [builder.op("Shape", [tensor]), none, builder.ints(1)])
+        size = builder.shape(tensor, 0, 1)
         keys = self._keys(joined, size)
         count = builder.op("Shape", [keys])
         many = builder.op("Squeeze", [count, none])
-        numbers = builder.op("Range", [builder.scalar(0), many, builder.scalar(1)])
+        numbers = builder.arange(many)
         ranked = builder.op("Add", [builder.op("Mul", [keys, many]), numbers])
         options = {"axis": 0, "largest": 0}
         _, order = builder.node("TopK", [ranked, count], options, outputs=2).outputs
@@ -128,6 +126,5 @@ class KeyedRead(Pattern):
 
     def _shape(self, joined: Joined) -> ir.Value:
         """Record the shape of the rows of all iterations."""
-        builder, whole = joined.builder, joined.builder.op("Shape", [self.tensor.initial])
-        rest = builder.op("Slice", [whole, builder.ints(1), builder.ints(_END)])
+        builder, rest = joined.builder, joined.builder.shape(self.tensor.initial, 1)
         return builder.op("Concat", [joined.trips.write(builder), rest], {"axis": 0})

@@ -28,7 +28,7 @@ def last_ones(builder: Builder, rows: ir.Value, size: ir.Value | None = None) ->
     """
     none, count = builder.ints(0), builder.op("Shape", [rows])
     many = builder.op("Squeeze", [count, none])
-    numbers = builder.op("Range", [builder.scalar(0), many, builder.scalar(1)])
+    numbers = builder.arange(many)
     if size is not None:
         nobody = builder.op("Expand", [builder.scalar(-1), size])
         attributes = {"axis": 0, "reduction": "max"}

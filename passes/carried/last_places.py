@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.columns import find_columns
@@ -30,8 +29,6 @@ __all__ = ["LastWrite", "find_last_write", "scatter_last"]
 
 _FEW = 32
 """How many places of one iteration are sorted faster than a Loop writes to them: measured."""
-
-_END = int(np.iinfo(np.int64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,11 +75,9 @@ class LastWrite(Write):
             dims = joined.types[1].dims
             is_told = joined.runs or (dims is not None and are_numbers(dims))
             return places, rows if is_told else as_rows_of(builder, tensor, rows, named)
-        shape = builder.op("Shape", [places])
-        many = builder.op("Slice", [shape, builder.ints(0), builder.ints(-1)])
+        many = builder.shape(places, 0, -1)
         count = builder.op("ReduceProd", [many], {"keepdims": 1})
-        whole = builder.op("Shape", [tensor])
-        rest = builder.op("Slice", [whole, builder.ints(named), builder.ints(_END)])
+        rest = builder.shape(tensor, named)
         as_listed = builder.op("Concat", [count, builder.ints(named)], {"axis": 0})
         as_many = builder.op("Concat", [count, rest], {"axis": 0})
         return (

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern, Term, dependent_values, same_dims
+from passes.carried.pattern import Joined, Pattern, Term, dependent_values
 from passes.carried.running import without_one
 from passes.carried.totals import behind_initial
-from passes.decisions import Code
+from passes.graph.builder import END
 from passes.reading.iterations import Carried, Iteration
-from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["LastValue", "find_last_value"]
 
@@ -36,10 +34,8 @@ class LastValue(Pattern):
         if joined.is_collected:
             return joined.last_of(self._whole(joined))
         if not joined.runs:
-            largest = np.iinfo(np.int64).max
-            last = builder.op(
-                "Slice", [rows, builder.ints(-1), builder.ints(largest), builder.ints(0)]
-            )
+            bounds = builder.ints(-1), builder.ints(END), builder.ints(0)
+            last = builder.op("Slice", [rows, *bounds])
             rows = self._behind_initial(joined, last)
         return joined.last_of(rows)
 
@@ -57,11 +53,8 @@ class LastValue(Pattern):
         return joined.once(self.carried.inner, lambda: self._behind_initial(joined, rows))
 
     def _behind_initial(self, joined: Joined, rows: ir.Value) -> ir.Value:
-        initial = self.carried.initial
-        if not same_dims(joined.typing, initial, joined.types[0].dims):
-            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
-            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
-        return behind_initial(joined, initial, rows)
+        joined.needs_same_shape(self.carried)
+        return behind_initial(joined, self.carried.initial, rows)
 
 
 def find_last_value(carried: Carried, iteration: Iteration) -> LastValue | None:

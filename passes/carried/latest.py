@@ -12,11 +12,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filled import Begun, RunningPattern, totals
-from passes.carried.pattern import Joined, Term, same_dims
-from passes.decisions import Code
+from passes.carried.pattern import Joined, Term
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["Latest"]
 
@@ -56,9 +54,7 @@ class Latest(RunningPattern):
 
     def check_shape(self, joined: Joined) -> None:
         """Check that what is taken has the shape of what it takes the place of."""
-        if not same_dims(joined.typing, self.carried.initial, joined.types[0].dims):
-            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
-            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+        joined.needs_same_shape(self.carried)
 
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""

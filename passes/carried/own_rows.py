@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Term
 from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
+from passes.graph.builder import END
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import write_number
@@ -68,7 +68,7 @@ class OwnRows(RangedWrites):
         for one in self.writes:
             rows = self._changed(joined, one, rows)
         rows = self._if_written(joined, rows, before)
-        end = builder.ints(int(np.iinfo(np.int64).max))
+        end = builder.ints(END)
         parts = [builder.op("Slice", [initial, behind, end, zero])]
         if first_row != Linear(0):
             parts.insert(0, builder.op("Slice", [initial, zero, first, zero]))
@@ -80,9 +80,7 @@ class OwnRows(RangedWrites):
         if not self.flags:
             return joined
         builder = joined.builder
-        shape = builder.op("Shape", [rows])
-        count = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
-        bounds = [builder.ints(0), count, builder.ints(0)]
+        bounds = [builder.ints(0), builder.shape(rows, 0, 1), builder.ints(0)]
         values = [builder.op("Slice", [value, *bounds]) for value in joined.values]
         return dataclasses.replace(joined, values=values)
 

@@ -29,6 +29,7 @@ __all__ = [
     "dependent_values",
     "path_through",
     "same_dims",
+    "unproven_shape",
 ]
 
 ASK_SHAPE = frozenset({"Shape", "Size"})
@@ -99,6 +100,15 @@ class Joined:
         """Record the last row."""
         return self.builder.op("Gather", [rows, self.builder.scalar(-1)], {"axis": 0})
 
+    def iterations(self, *, is_after: bool) -> ir.Value:
+        """Record how many iterations ran before each one, or with ``is_after`` behind each one.
+
+        Of three iterations these are ``[0, 1, 2]``, or ``[1, 2, 3]``.
+        """
+        builder, first = self.builder, self.builder.scalar(int(is_after))
+        count = builder.op("Squeeze", [self.trips.write(builder)])
+        return builder.op("Range", [first, builder.op("Add", [count, first]), builder.scalar(1)])
+
     @property
     def runs(self) -> bool:
         """Whether there is at least one iteration by proof."""
@@ -124,11 +134,20 @@ class Joined:
         """
         is_open = always or not self.runs
         if is_open and not covers(self.typing, carried.initial, self.types[at].dims):
-            detail = (
-                f"'{carried.inner.name}' is not proven to keep its shape, so that zero iterations "
-                "may yield another one"
-            )
-            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, carried.next.producer())
+            raise unproven_shape(carried, ", so that zero iterations may yield another one")
+
+    def needs_same_shape(self, carried: Carried, at: int = 0) -> None:
+        """Check that a term has the shape of the carried value that it takes the place of.
+
+        Args:
+            carried: The carried value.
+            at: Which term that is.
+
+        Raises:
+            NotAMapError: That is not proven.
+        """
+        if not same_dims(self.typing, carried.initial, self.types[at].dims):
+            raise unproven_shape(carried)
 
 
 class Pattern(abc.ABC):
@@ -244,6 +263,20 @@ def same_dims(typing: Typing, one: ir.Value, dims: Sequence[int | str | None] | 
     if around is None or dims is None or len(dims) != len(around):
         return False
     return all(a == b and typing.is_same_number(a) for a, b in zip(around, dims, strict=True))
+
+
+def unproven_shape(
+    carried: Carried, effect: str = "", node: ir.Node | None = None
+) -> NotAMapError:
+    """Return the error for a carried value that is not proven to keep its shape.
+
+    Args:
+        carried: The carried value.
+        effect: What may follow from it.
+        node: The node to blame; by default the one that computes the next value.
+    """
+    detail = f"'{carried.inner.name}' is not proven to keep its shape{effect}"
+    return NotAMapError(Code.UNKNOWN_SHAPE, detail, node or carried.next.producer())
 
 
 def path_through(

@@ -14,13 +14,13 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined
+from passes.graph.builder import END
 
 __all__ = ["Marked", "covered_places", "last_writers", "reached_places", "rows_of_writers"]
 
 _FLOAT = int(ir.DataType.FLOAT)
 _INT32 = int(ir.DataType.INT32)
 _INT64 = int(ir.DataType.INT64)
-_END = int(np.iinfo(np.int64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +73,9 @@ def last_writers(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -> 
     builder = joined.builder
     bounded = [axis for axis, one in enumerate(ranges) if one.start is not None]
     hits = [_reached(joined, tensor, ranges[axis], axis) for axis in bounded]
-    shape = builder.op("Shape", [hits[0]])
-    number = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
+    number = builder.shape(hits[0], 0, 1)
     count = builder.op("Squeeze", [number, builder.ints(0)])
-    numbers = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+    numbers = builder.arange(count)
     column = builder.op(
         "Cast", [builder.op("Unsqueeze", [numbers, builder.ints(1)])], {"to": _INT32}
     )
@@ -126,7 +125,7 @@ def _positions(joined: Joined, tensor: ir.Value, axis: int) -> tuple[ir.Value, i
     shape = builder.op("Shape", [tensor])
     size = builder.op("Gather", [shape, builder.ints(axis)], {"axis": 0})
     stop = builder.op("Squeeze", [size, builder.ints(0)])
-    return size, builder.op("Range", [builder.scalar(0), stop, builder.scalar(1)])
+    return size, builder.arange(stop)
 
 
 def _within(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
@@ -149,7 +148,7 @@ def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -
         if axis == 0 or one.start is None:
             continue
         rows = _reached(joined, tensor, one, axis)
-        own = builder.op("Slice", [rows, builder.ints(1), builder.ints(_END), builder.ints(0)])
+        own = builder.op("Slice", [rows, builder.ints(1), builder.ints(END), builder.ints(0)])
         beside = [other for other in range(1, len(ranges)) if other != axis]
         wide = builder.op("Unsqueeze", [own, builder.ints(*beside)]) if beside else own
         total = wide if total is None else builder.op("And", [total, wide])

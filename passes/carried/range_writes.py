@@ -184,9 +184,7 @@ class RangeWrite(RangedWrites):
             owner = rows_of_writers(joined, self.carried.initial, one.ranges, one.axis, owner)
         one_row = builder.ints(1)
         if own:
-            ends = [builder.ints(1), builder.ints(int(np.iinfo(np.int64).max))]
-            sizes = builder.op("Slice", [builder.op("Shape", [rows]), *ends])
-            one_row = builder.op("Concat", [one_row, sizes], {"axis": 0})
+            one_row = builder.op("Concat", [one_row, builder.shape(rows, 1)], {"axis": 0})
         none = builder.constant(np.zeros((), self.dtype.numpy()))
         table = builder.op("Concat", [builder.op("Expand", [none, one_row]), rows], {"axis": 0})
         if own < rest:

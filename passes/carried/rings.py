@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.last_places import LastWrite, find_last_write
 from passes.carried.pattern import Joined, Pattern, Term
 from passes.carried.selections import find_selection
+from passes.graph.builder import END
 from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
@@ -22,8 +22,6 @@ from passes.reading.written_numbers import is_writable, write_number
 from passes.typing.value_types import Typing
 
 __all__ = ["Cycle", "Ring", "RingWrite", "find_cycle", "find_ring", "ring_of"]
-
-_END = int(np.iinfo(np.int64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,12 +156,7 @@ class Cycle(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record its numbers in all iterations."""
-        builder, first = joined.builder, int(is_after)
-        count = builder.op("Squeeze", [joined.trips.write(builder)])
-        end = builder.op("Add", [count, builder.scalar(first)])
-        return self._of(
-            joined, builder.op("Range", [builder.scalar(first), end, builder.scalar(1)])
-        )
+        return self._of(joined, joined.iterations(is_after=is_after))
 
     def check_shape(self, joined: Joined) -> None:
         """It is one number."""
@@ -207,17 +200,17 @@ class RingWrite(LastWrite):
         zero, one = builder.scalar(0), builder.scalar(1)
         shape = builder.op("Shape", [initial])
         places = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
-        rest = builder.op("Slice", [shape, builder.ints(1), builder.ints(_END)])
+        rest = builder.op("Slice", [shape, builder.ints(1), builder.ints(END)])
         trips = joined.trips.write(builder)
         listed = builder.op("Concat", [trips, rest], {"axis": 0})
         rows = builder.op("Reshape", [rows, listed], {"allowzero": 1})
         whole = builder.op("Concat", [initial, rows], {"axis": 0})
         count = builder.op("Squeeze", [trips, builder.ints(0)])
-        numbers = builder.op("Range", [zero, count, one])
+        numbers = builder.arange(count)
         if not is_after:
             numbers = builder.op("Sub", [numbers, one])
         numbers = builder.op("Unsqueeze", [numbers, builder.ints(1)])
-        own = builder.op("Range", [zero, builder.op("Squeeze", [places, builder.ints(0)]), one])
+        own = builder.arange(builder.op("Squeeze", [places, builder.ints(0)]))
         size = builder.op("Max", [write_number(builder, ring.size), builder.ints(1)])
         first = write_number(builder, ring.number.replace({TRIP: Linear(0)}))
         ago = builder.op("Sub", [builder.op("Add", [numbers, first]), own])

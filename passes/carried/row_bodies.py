@@ -14,7 +14,7 @@ from passes.carried.pattern import added
 from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.uniform import one_number
 from passes.carried.whole_writes import writes_all_at
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgraphs
 from passes.graph.made import axes_of, made_by, operand, skip_identities, takes_whole_shape
 from passes.graph.node_copies import copy_node, copy_of
@@ -189,7 +189,7 @@ class RowBody:
             raise NotOwnRowError
         new = known.of(updates)
         if named > 1:
-            ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max)), _numbers(-1)]
+            ends = [_numbers(1), _numbers(END), _numbers(-1)]
             bounds = [end.outputs[0] for end in ends]
             rest = added("Slice", [known.of(places), *bounds])
             attributes = dict(node.attributes)
@@ -261,7 +261,7 @@ class RowBody:
 def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
     """Return nodes, the last of which computes all dimensions but one of a shape."""
     if not axis:
-        ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max))]
+        ends = [_numbers(1), _numbers(END)]
         return [*ends, added("Slice", [shape, *(node.outputs[0] for node in ends)])]
     rest = _numbers(*(at for at in range(rank or 0) if at != axis))
     return [rest, added("Gather", [shape, rest.outputs[0]], {"axis": 0})]

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import added
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operands, skip_identities
 from passes.typing.value_types import Typing
@@ -34,10 +34,8 @@ def as_rows_of(builder: Builder, tensor: ir.Value, rows: ir.Value, named: int) -
         rows: The rows, ``[m, ..]``.
         named: Along how many axes the place of a row is named.
     """
-    count = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
-    ends = [builder.ints(named), builder.ints(int(np.iinfo(np.int64).max))]
-    rest = builder.op("Slice", [builder.op("Shape", [tensor]), *ends])
-    shape = builder.op("Concat", [count, rest], {"axis": 0})
+    sizes = [builder.shape(rows, 0, 1), builder.shape(tensor, named)]
+    shape = builder.op("Concat", sizes, {"axis": 0})
     return builder.op("Reshape", [rows, shape], {"allowzero": 1})
 
 
@@ -59,7 +57,7 @@ def rows_for_shape(
     depths = _depths(branches, inner, typing)
     if dtype is None or not depths:
         return [], {}
-    end, shape = _numbers(int(np.iinfo(np.int64).max)), added("Shape", [inner])
+    end, shape = _numbers(END), added("Shape", [inner])
     nodes, rows = [end, shape], {}
     for value, depth in depths.items():
         if depth not in rows:

@@ -67,12 +67,10 @@ class RowUpdate(Pattern):
         builder, (rows,) = joined.builder, joined.values
         tensor, order = self._turned(joined)
         trips = joined.trips.write(builder)
-        ends = [builder.ints(1), builder.ints(int(np.iinfo(np.int64).max))]
-        sizes = builder.op("Slice", [builder.op("Shape", [tensor]), *ends])
-        shape = builder.op("Concat", [trips, sizes], {"axis": 0})
+        shape = builder.op("Concat", [trips, builder.shape(tensor, 1)], {"axis": 0})
         rows = builder.op("Reshape", [rows, shape], {"allowzero": 1})  # of none nothing tells it
         count = builder.op("Squeeze", [trips, builder.ints(0)])
-        numbers = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+        numbers = builder.arange(count)
         step = builder.scalar(self.index.coefficient(TRIP))
         first = write_number(builder, self.index.replace({TRIP: Linear(0)}))
         places = builder.op("Add", [builder.op("Mul", [numbers, step]), first])

@@ -15,7 +15,7 @@ from passes.carried.appends import like_initial
 from passes.carried.doubling import check_steps, doubled
 from passes.carried.pattern import Joined, same_dims
 from passes.carried.widths import IN_STEPS, INTEGER_EXTREMES, WRITTEN, check_width
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.reading.iterations import Carried
 
 __all__ = ["running", "total_of", "without_one"]
@@ -42,7 +42,7 @@ def running(
 
 def without_one(builder: Builder, rows: ir.Value, *, is_last: bool) -> ir.Value:
     """Record all rows but the last one, or but the first one."""
-    return _cut(builder, rows, 0, -1) if is_last else _cut(builder, rows, 1, _END)
+    return _cut(builder, rows, 0, -1) if is_last else _cut(builder, rows, 1, END)
 
 
 def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
@@ -78,7 +78,7 @@ def _in_one_shape(joined: Joined, carried: Carried, rows: ir.Value) -> tuple[ir.
         rank = joined.typing.rank(initial)
         assert rank is not None
         rows = like_initial(builder, first, rows, rank + 1, 0)
-    number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
+    number = builder.shape(rows, 0, 1)
     shape = builder.op("Concat", [number, builder.op("Shape", [initial])], {"axis": 0})
     return first, builder.op("Expand", [rows, shape])
 
@@ -96,8 +96,6 @@ def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str)
 
     return doubled(joined, [whole], step)[0]
 
-
-_END = int(np.iinfo(np.int64).max)
 
 _WIDE = frozenset({ir.DataType.INT64, ir.DataType.UINT64})
 

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.carried.columns import Column, find_columns
 from passes.carried.pattern import added, dependent_values
 from passes.carried.read_place import find_joined, formed
+from passes.graph.builder import END
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
@@ -122,8 +123,7 @@ class _Rest:
         known = self._known()
         if known is not None:
             return [_numbers(*known)]
-        largest = int(np.iinfo(np.int64).max)
-        bounds = [_numbers(self.named), _numbers(largest)]
+        bounds = [_numbers(self.named), _numbers(END)]
         whole = added("Shape", [self.inner])
         inputs = [whole.outputs[0], *(node.outputs[0] for node in bounds)]
         return [*bounds, whole, added("Slice", inputs)]

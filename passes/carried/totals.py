@@ -194,10 +194,7 @@ def _with_neutral_row(
 ) -> ir.Value:
     """Record a row that changes no extreme in front of the others."""
     neutral = np.array([neutral_of(family, dtype)], dtype.numpy())
-    rest = builder.op(
-        "Slice",
-        [builder.op("Shape", [rows]), builder.ints(1), builder.ints(np.iinfo(np.int64).max)],
-    )
+    rest = builder.shape(rows, 1)
     shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
     row = builder.op("ConstantOfShape", [shape], {"value": ir.tensor(neutral)})
     return builder.op("Concat", [row, rows], {"axis": 0})

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.carried.filled import Begun
 from passes.carried.pattern import Joined, added
 from passes.carried.selections import Selection
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 
 __all__ = [
     "before_it_is_spoilt",
@@ -24,8 +24,6 @@ __all__ = [
     "weigh_totals",
     "weighed_terms",
 ]
-
-_FAR = int(np.iinfo(np.int64).max)
 
 
 def weigh_losers(
@@ -42,7 +40,7 @@ def weigh_losers(
     """
     builder = joined.builder
     number = builder.op("Gather", [builder.op("Shape", [whole]), builder.scalar(0)], {"axis": 0})
-    places = builder.op("Range", [builder.scalar(0), number, builder.scalar(1)])
+    places = builder.arange(number)
     places = builder.op("Reshape", [places, builder.ints(-1, *[1] * rank)])
     is_found = builder.op("Equal", [places, position])
     zero = _zero(joined, whole)
@@ -64,15 +62,15 @@ def weigh_all(builder: Builder, given: Begun, kept: ir.Value, dtype: ir.DataType
     def rows(value: ir.Value, start: int, end: int) -> ir.Value:
         return builder.op("Slice", [value, *(builder.ints(n) for n in (start, end, 0))])
 
-    flags = rows(given.flags, 1, _FAR)
+    flags = rows(given.flags, 1, END)
     if given.is_whole and given.rank:
         flags = builder.op("Unsqueeze", [flags, builder.ints(*range(1, given.rank + 1))])
-    lost = builder.op("Where", [flags, rows(kept, 0, -1), rows(given.rows, 1, _FAR)])
+    lost = builder.op("Where", [flags, rows(kept, 0, -1), rows(given.rows, 1, END)])
     bad = builder.op("IsNaN", [builder.op("Mul", [lost, zero])])
     counts = builder.op("Cast", [bad], {"to": int(ir.DataType.INT64)})
     counts = builder.op("CumSum", [counts, builder.scalar(0)])
     is_spoilt = builder.op("Greater", [counts, builder.scalar(0)])
-    left = builder.op("Where", [is_spoilt, nan, rows(kept, 1, _FAR)])
+    left = builder.op("Where", [is_spoilt, nan, rows(kept, 1, END)])
     return builder.op("Concat", [rows(kept, 0, 1), left], {"axis": 0})
 
 
@@ -113,9 +111,7 @@ def weigh_totals(
     builder, rank = joined.builder, joined.typing.rank(initial)
     assert rank is not None
     zero = _zero(joined, initial)
-    number = builder.op(
-        "Slice", [builder.op("Shape", [terms[0]]), builder.ints(0), builder.ints(1)]
-    )
+    number = builder.shape(terms[0], 0, 1)
     shape = builder.op("Concat", [number, builder.ints(*[1] * rank)], {"axis": 0})
     rows = builder.op("Expand", [zero, shape])
     first = builder.op("Mul", [rows, builder.op("Unsqueeze", [initial, builder.ints(0)])])

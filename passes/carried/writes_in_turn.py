@@ -10,7 +10,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.last_ones import OLDEST_SCATTER
@@ -21,8 +20,6 @@ from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["WritesInTurn", "in_turn"]
-
-_END = int(np.iinfo(np.int64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +59,7 @@ class WritesInTurn(Pattern):
         if others or not isinstance(along, int) or along < 1 or None in counts:
             detail = f"nothing tells where '{self.carried.inner.name}' is written to"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
-        bounds = [builder.ints(along), builder.ints(_END)]
-        rest = builder.op("Slice", [builder.op("Shape", [tensor]), *bounds])
-        number = joined.trips.write(builder)
+        rest, number = builder.shape(tensor, along), joined.trips.write(builder)
 
         def in_order(values: Sequence[ir.Value], behind: ir.Value) -> ir.Value:
             parts = []

@@ -164,7 +164,7 @@ def ranged(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | No
         return None
     first, number, end = bounds
     builder = ops.builder
-    numbers = ops.op("Range", [builder.scalar(0), number, builder.scalar(1)])
+    numbers = ops.arange(number)
     if end:
         numbers = ops.op("Add", [numbers, builder.scalar(end)])
     if end > first:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.failing import OF_SOMETHING
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import axes_of, operand
 from passes.typing import Typing
@@ -28,7 +28,6 @@ _PADDED = (
     ir.DataType.INT64,
     ir.DataType.UINT8,
 )
-_END = np.iinfo(np.int64).max
 
 
 def reads_one_place(node: ir.Node, typing: Typing) -> bool:
@@ -59,7 +58,7 @@ def put_row_of_zeros(
     start = builder.op("Reshape", [start, builder.ints(1)])
     is_last = builder.op("Equal", [start, builder.ints(-1)])
     following = builder.op("Add", [start, builder.ints(1)])
-    end = builder.op("Where", [is_last, builder.ints(_END), following])
+    end = builder.op("Where", [is_last, builder.ints(END), following])
     row = builder.op("Slice", [operand(node, 0), start, end, builder.ints(axis)])
     found = builder.op("Gather", [builder.op("Shape", [row]), builder.ints(axis)], {"axis": 0})
     absent = builder.op("Sub", [builder.ints(1), builder.op("Max", [found, some])])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
@@ -199,9 +198,7 @@ def _pack(
 def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
     """Cut surplus rows off a second source; fewer rows than samples are an error."""
     rows = builder.op("Slice", [value, builder.ints(0), batch, builder.ints(0)])
-    shape = builder.op("Shape", [value])
-    rest = builder.op("Slice", [shape, builder.ints(1), builder.ints(np.iinfo(np.int64).max)])
-    target = builder.op("Concat", [batch, rest], {"axis": 0})
+    target = builder.op("Concat", [batch, builder.shape(value, 1)], {"axis": 0})
     return builder.op("Reshape", [rows, target], {"allowzero": 1})
 
 

@@ -11,8 +11,8 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import is_operator
-from passes.graph.made import operand, optional_operand
-from passes.maps.sequence_source import before_identities, is_disputed
+from passes.graph.made import before_identities, operand, optional_operand
+from passes.maps.sequence_source import is_disputed
 from passes.site import GuardCheck, MapSite
 
 __all__ = ["Behind", "declared_elements", "walk_behind_guards"]

@@ -9,10 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.graph.builder import STEPS_KEY, Builder, tensor_value
+from passes.graph.builder import END, STEPS_KEY, Builder, tensor_value
 
 __all__ = ["LAST", "STEP", "Asked", "Shapes", "all_true", "behind_first", "read_rows"]
 
@@ -98,7 +97,7 @@ def read_rows(
     last = builder.op("Sub", [count, builder.scalar(1)])
     steps = builder.op("Div", [builder.op("Add", [last, step]), step])
     total = builder.op("Mul", [steps, step])
-    positions = builder.op("Range", [builder.scalar(0), total, builder.scalar(1)])
+    positions = builder.arange(total)
     positions = builder.op("Min", [positions, last])
     sizes = builder.op("Expand", [steps, builder.ints(STEP)])
     parts = builder.node("Split", [positions, sizes], {"axis": 0}, outputs=STEP).outputs
@@ -195,7 +194,7 @@ def _by_rows(
 
 def behind_first(builder: Builder, row: ir.Value) -> ir.Value:
     """Return a row without its first number."""
-    return builder.op("Slice", [row, builder.ints(1), builder.ints(np.iinfo(np.int64).max)])
+    return builder.op("Slice", [row, builder.ints(1), builder.ints(END)])
 
 
 def all_true(builder: Builder, flags: ir.Value) -> ir.Value:

@@ -14,6 +14,7 @@ from passes.graph.graphs import reads_of
 
 __all__ = [
     "BATCHED_KEY",
+    "END",
     "ORIGIN_KEY",
     "STEPS_KEY",
     "Builder",
@@ -30,6 +31,9 @@ BATCHED_KEY = "seqmap.batched"
 
 STEPS_KEY = "seqmap.steps"
 """Metadata of a Scan that takes at least so many steps, whatever the model is fed."""
+
+END = int(np.iinfo(np.int64).max)
+"""Where a Slice ends that takes all that is left."""
 
 
 def tensor_value(
@@ -172,6 +176,18 @@ class Builder:
     def flag(self, value: bool) -> ir.Value:
         """Return a constant boolean scalar."""
         return self.constant(np.array(value, np.bool_))
+
+    def arange(self, count: ir.Value) -> ir.Value:
+        """Record the numbers from 0 to ``count - 1``; ``count`` is an int64 scalar."""
+        return self.op("Range", [self.scalar(0), count, self.scalar(1)])
+
+    def shape(self, value: ir.Value, start: int, end: int = END) -> ir.Value:
+        """Record dimensions of a tensor as an int64 vector.
+
+        Of a tensor ``[2, 3, 4]`` these are ``[3, 4]`` from 1 on, and ``[2]`` from 0 to 1.
+        """
+        whole = self.op("Shape", [value])
+        return self.op("Slice", [whole, self.ints(start), self.ints(end)])
 
     def prune(self, outputs: Collection[ir.Value]) -> None:
         """Forget the nodes that none of ``outputs`` depends on."""

@@ -137,6 +137,13 @@ def axes_of(node: ir.Node) -> list[int] | None:
     return None if array is None else array.reshape(-1).tolist()
 
 
+def before_identities(value: ir.Value) -> ir.Value:
+    """Return what a value, or a sequence, is before Identity nodes handed it on."""
+    while is_operator(node := value.producer(), "Identity") and node.inputs[0] is not None:
+        value = node.inputs[0]
+    return value
+
+
 def skip_identities(value: ir.Value) -> ir.Value:
     """Return what a value is, through Identity and a cast to the type that it has."""
     while (node := value.producer()) is not None and is_default_domain(node):

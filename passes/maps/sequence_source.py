@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import operand, optional_operand
+from passes.graph.made import before_identities, operand, optional_operand
 from passes.maps.element_source import ElementSource, Read, typed
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typing, ValueType
@@ -22,7 +22,6 @@ __all__ = [
     "MAKERS",
     "PASSED_ON",
     "SequenceSource",
-    "before_identities",
     "cut_tensor",
     "is_contradicted",
     "is_disputed",
@@ -200,17 +199,6 @@ def is_contradicted(element: ir.Value, sequence: ir.Value, typing: Typing) -> bo
     pairs = zip(own, around, strict=False)
     differ = (isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
     return len(own) != len(around) or any(differ)
-
-
-def before_identities(sequence: ir.Value) -> ir.Value:
-    """Return the sequence that Identity nodes hand on."""
-    node = sequence.producer()
-    while is_operator(node, "Identity"):
-        if node.inputs[0] is None:
-            break
-        sequence = node.inputs[0]
-        node = sequence.producer()
-    return sequence
 
 
 def maker(sequence: ir.Value, through: Collection[str] = PASSED_ON) -> ir.Node | None:

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import operand
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.sequence_source import SequenceSource
@@ -105,7 +106,7 @@ def read_map(node: ir.Node, graph: ir.Graph, path: str) -> MapSite:
     for at, (inner, kind) in enumerate(zip(body.inputs, kinds, strict=False)):
         match kind:
             case "shared":
-                shared.append((inner, _input(node, sources[at])))
+                shared.append((inner, operand(node, sources[at])))
             case "index":
                 elements.insert(0, (inner, _index(node)))
             case _:
@@ -128,21 +129,15 @@ def _ints(node: ir.Node, name: str) -> Sequence[int]:
     return node.attributes[name].as_ints()
 
 
-def _input(node: ir.Node, position: int) -> ir.Value:
-    value = node.inputs[position]
-    assert value is not None
-    return value
-
-
 def _source(node: ir.Node, at: int) -> SequenceSource | TensorSource:
     if node.attributes["kinds"].as_strings()[at] == "element":
-        return SequenceSource(_input(node, _ints(node, "sources")[at]))
+        return SequenceSource(operand(node, _ints(node, "sources")[at]))
     split = _ints(node, "splits")[at]
     return TensorSource(
-        _input(node, _ints(node, "sources")[at]),
+        operand(node, _ints(node, "sources")[at]),
         _ints(node, "axes")[at],
         bool(_ints(node, "keepdims")[at]),
-        None if split < 0 else _input(node, split),
+        None if split < 0 else operand(node, split),
         bool(_ints(node, "scalar_splits")[at]),
         bool(_ints(node, "reverses")[at]),
     )
@@ -150,7 +145,7 @@ def _source(node: ir.Node, at: int) -> SequenceSource | TensorSource:
 
 def _index(node: ir.Node) -> IndexSource:
     like = node.attributes["like"].as_int()
-    count = _input(node, node.attributes["count"].as_int())
+    count = operand(node, node.attributes["count"].as_int())
     number = constant_value(count)
     return IndexSource(
         lambda _: count,

@@ -39,7 +39,7 @@ class Cut:
         """Record ``length`` rows from a start on; later calls return them again."""
         if self.positions is None:
             first = builder.op("Cast", [start], {"to": ir.DataType.INT64})
-            rows = builder.op("Range", [builder.scalar(0), length, builder.scalar(1)])
+            rows = builder.arange(length)
             self.positions = builder.op("Add", [rows, first])
         return self.positions
 
@@ -54,7 +54,7 @@ class Cut:
         if self.positions is None:
             shape = builder.op("Shape", [next(iter(self.tensors.values()))])
             count = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
-            rows = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+            rows = builder.arange(count)
             self.positions = builder.op("Slice", [rows, start, end, builder.ints(0)])
         return self.positions
 

@@ -40,7 +40,7 @@ def _steps(
         return builder.constant(np.array(value, dtype.numpy()))
 
     count = builder.op("Gather", [size, builder.scalar(axis)], {"axis": 0})
-    places = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+    places = builder.arange(count)
     places, total = (builder.op("Cast", [v], {"to": int(dtype)}) for v in (places, count))
     double = builder.op("Mul", [places, number(2)])
     if is_aligned:

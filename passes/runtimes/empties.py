@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import either_order, made_by, only_number, operand, operands
 from passes.runtimes.reshapes import from_front, kept_apart
@@ -123,7 +123,7 @@ def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Val
     dims = types.dims(target)
     if dims is None or not isinstance(length := dims[0], int):
         return None
-    zero, one, largest = (builder.scalar(n) for n in (0, 1, np.iinfo(np.int64).max))
+    zero, one, largest = (builder.scalar(n) for n in (0, 1, END))
     is_zero = builder.op("Equal", [target, zero])
     wide = builder.op("Expand", [data, builder.op("Where", [is_zero, one, target])])
     ends = builder.op("Where", [is_zero, zero, largest])

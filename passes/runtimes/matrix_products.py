@@ -66,7 +66,7 @@ def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value
     more = rank - max(own, 2)
     axes = builder.ints(*range(more))
     wide = builder.op("Unsqueeze", [left, axes])
-    ends = builder.op("Slice", [builder.op("Shape", [right]), builder.ints(0), builder.ints(more)])
+    ends = builder.shape(right, 0, more)
     cut = builder.op("Slice", [wide, builder.ints(*[0] * more), ends, axes])
     product = builder.op("MatMul", [cut, right])
     return [builder.op("Squeeze", [product, builder.ints(rank - 2)]) if own == 1 else product]

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, is_used
+from passes.graph.made import before_identities
 from passes.graph.splice import remove_dead
 from passes.loops.forms import SPLITTABLE
 from passes.sequences.appended import Append, find_append
@@ -49,7 +50,7 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, requir
         first = node.inputs[2 + state]
         if first is None or (known[first] is None and typing.is_sequence(first) is not True):
             continue
-        if _origin(body.outputs[1 + state]) is body.inputs[2 + state]:
+        if before_identities(body.outputs[1 + state]) is body.inputs[2 + state]:
             _drop_state(node, body, state, first)
             return True
         found = find_append(node, body, state)
@@ -64,16 +65,6 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, requir
         if required and found is not None and carry_joined(node, body, found, typing, known):
             return True
     return False
-
-
-def _origin(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity."""
-    node = value.producer()
-    while is_operator(node, "Identity"):
-        if node.inputs[0] is None:
-            break
-        value, node = node.inputs[0], node.inputs[0].producer()
-    return value
 
 
 def _elements_before(append: Append, typing: Typing, known: KnownSequences) -> int | None:

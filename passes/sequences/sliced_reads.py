@@ -6,10 +6,9 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.zero_sizes import LEAST_OPSET
 from passes.maps.element_source import Read
 from passes.sequences.parts import Piece, Sliced
@@ -75,7 +74,7 @@ class SlicedReader:
             return None
         if source.split is None:
             count = self.length(builder, sliced)
-            every = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+            every = builder.arange(count)
             index = builder.op("Gather", [every, index], {"axis": 0})
         if sliced.node not in self._prepared:
             whole = dataclasses.replace(source, tensor=checked)
@@ -145,8 +144,7 @@ class SlicedReader:
         before = builder.op("Slice", [shape, builder.ints(0), builder.ints(source.axis)])
         parts = [before, total]
         if source.axis != -1:
-            largest = int(np.iinfo(np.int64).max)
-            bounds = [builder.ints(source.axis + 1), builder.ints(largest)]
+            bounds = [builder.ints(source.axis + 1), builder.ints(END)]
             parts.append(builder.op("Slice", [shape, *bounds]))
         target = builder.op("Concat", parts, {"axis": 0})
         return builder.op("Reshape", [source.tensor, target], {"allowzero": 1})
@@ -240,8 +238,7 @@ class SlicedReader:
         if self._opset < LEAST_OPSET:
             return None
         shape = builder.op("Shape", [value])
-        largest = int(np.iinfo(np.int64).max)
-        bounds = itertools.pairwise((0, axis, axis + 2, largest))
+        bounds = itertools.pairwise((0, axis, axis + 2, END))
         cut = [
             builder.op("Slice", [shape, builder.ints(start), builder.ints(end)])
             for start, end in bounds

@@ -10,8 +10,9 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
+from passes.graph.made import before_identities
 from passes.graph.splice import remove_dead
-from passes.maps.sequence_source import before_identities, cut_tensor
+from passes.maps.sequence_source import cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typings
 

@@ -9,12 +9,12 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import default_opset, is_operator, name_of
-from passes.graph.made import operands
+from passes.graph.made import before_identities, operands
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
 from passes.loops.forms import SPLITTABLE
-from passes.maps.sequence_source import before_identities, cut_tensor
+from passes.maps.sequence_source import cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.promises import Promises
 from passes.tensors.cut_sequences import cut_of, take_cut

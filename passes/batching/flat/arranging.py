@@ -15,10 +15,9 @@ from passes.batching.flat.reading import as_packed
 from passes.batching.layouts import Batched
 from passes.batching.packed.fixed_length import single_rows
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 
 __all__ = ["shape", "size", "squeeze", "transpose", "unsqueeze"]
-
-_LARGEST = int(np.iinfo(np.int64).max)
 
 
 def _data(ctx: Context, operands: Sequence[Operand]) -> Batched:
@@ -122,7 +121,7 @@ def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
 
     Where all have one shape it is shared.
     """
-    start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", _LARGEST)
+    start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", END)
     x = _data(ctx, operands)
     assert x.flat is not None
     wanted = x.flat.order[slice(start, end)]

@@ -118,11 +118,9 @@ def _of_samples(ctx: Context, indices: Batched) -> _Indices:
 
 def _clear_behind(ctx: Context, where: ir.Value, lengths: Lengths) -> ir.Value:
     """Return places with 0 behind the last of each sample."""
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
+    zero = ctx.builder.scalar(0)
     width = ctx.squeeze(ctx.shape(where, 1, 2), [0])
-    inside = ctx.op(
-        "Less", [ctx.op("Range", [zero, width, one]), ctx.unsqueeze(lengths.value, [1])]
-    )
+    inside = ctx.op("Less", [ctx.arange(width), ctx.unsqueeze(lengths.value, [1])])
     return ctx.op("Where", [inside, where, zero])
 
 

@@ -41,8 +41,7 @@ def places(ops: Operators, width: ir.Value) -> ir.Value:
         ops: Records the nodes.
         width: int64 ``[1]``.
     """
-    zero, one = ops.builder.scalar(0), ops.builder.scalar(1)
-    row = ops.op("Range", [zero, ops.squeeze(width, [0]), one])
+    row = ops.arange(ops.squeeze(width, [0]))
     return ops.unsqueeze(row, [0])
 
 

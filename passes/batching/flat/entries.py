@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -23,10 +22,9 @@ from passes.batching.flat.spreading import in_their_order, laid_in_order, on_fir
 from passes.batching.layouts import Batched, Layout, flats_of, present
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 
 __all__ = ["gather_nd", "non_zero", "scatter_nd", "with_samples"]
-
-_ALL = int(np.iinfo(np.int64).max)
 
 
 def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -43,7 +41,7 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
         for axis in range(flat.grid.rank)
     ]
     if flat.grid.rank < len(flat.order):
-        parts.append(ctx.op("Slice", [found, ctx.ints(1), ctx.ints(_ALL), ctx.ints(0)]))
+        parts.append(ctx.op("Slice", [found, ctx.ints(1), ctx.ints(END), ctx.ints(0)]))
     samples = ctx.op("Gather", [flat.grid.rows.samples, at], {"axis": 0})
     lengths = ctx.lengths_by(
         data.value, lambda: Lengths.of_rows(ctx.builder, samples, flat.grid.count)
@@ -190,7 +188,7 @@ def with_samples(ctx: Context, positions: Batched) -> tuple[Batched, ir.Value]:
         return positions, ctx.unsqueeze(positions.lengths.samples, behind)
     value = ctx.expanded(positions)
     count = ctx.squeeze(ctx.batch, [0])
-    numbers = ctx.op("Range", [ctx.builder.scalar(0), count, ctx.builder.scalar(1)])
+    numbers = ctx.arange(count)
     held = dataclasses.replace(positions, layout=Layout.STACKED, value=value)
     return held, ctx.unsqueeze(numbers, range(1, positions.rank + 1))
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TypeAlias
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.lengths import Lengths
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 from passes.graph.drafts import Memo, recorded
 
 __all__ = ["Grid", "Side"]
@@ -201,7 +200,7 @@ class Grid:
         none = self._empty
         if none is None:
             none = builder.op("Equal", [self.rows.value, builder.scalar(0)])
-        nowhere = builder.scalar(int(np.iinfo(np.int64).max) // 4)
+        nowhere = builder.scalar(END // 4)
         if not self.is_shared:
             return builder.op("Where", [none, nowhere, self.rows.starts])
         return builder.op("Where", [none, nowhere, builder.scalar(0)])

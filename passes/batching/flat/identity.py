@@ -27,11 +27,11 @@ def eye_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     if dtype is None:
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the element type of the result")
     rows, flat = in_order(ctx, x)
-    row, zero, one = flat.grid.place(0), ctx.builder.scalar(0), ctx.builder.scalar(1)
+    row = flat.grid.place(0)
     if flat.grid.rank == 2:
         column = flat.grid.place(1)
     else:
-        column = ctx.op("Range", [zero, ctx.squeeze(ctx.shape(rows, 1, 2), [0]), one])
+        column = ctx.arange(ctx.squeeze(ctx.shape(rows, 1, 2), [0]))
         row = ctx.unsqueeze(row, [1])
     wanted = ctx.op("Add", [row, ctx.builder.scalar(int(ctx.attribute(node, "k", 0)))])
     is_one = ctx.op("Equal", [wanted, column])

@@ -5,7 +5,6 @@ The element at ``(y, x)`` of a sample of ``[h, w]`` is ``y * w + x`` rows behind
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context
@@ -13,12 +12,12 @@ from passes.batching.flat.grid import Grid
 from passes.batching.layouts import Batched
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 
 __all__ = ["FAR", "coordinates", "row_positions"]
 
 FAR = 1 << 40
 """A place that no sample has: what reads it is an error."""
-_ALL = int(np.iinfo(np.int64).max)
 
 
 def row_positions(ctx: Context, grid: Grid, held: Batched, samples: ir.Value) -> ir.Value:
@@ -44,7 +43,7 @@ def row_positions(ctx: Context, grid: Grid, held: Batched, samples: ir.Value) ->
         row = ctx.op("Add", [row, inside])
     if count == grid.rank:
         return row
-    return ctx.op("Concat", [row, coordinates(ctx, where, grid.rank, _ALL)], {"axis": -1})
+    return ctx.op("Concat", [row, coordinates(ctx, where, grid.rank, END)], {"axis": -1})
 
 
 def coordinates(ctx: Context, where: ir.Value, start: int, end: int) -> ir.Value:

@@ -227,8 +227,7 @@ def halves_of(
     else:
         axis = at - flat.grid.rank + 1
         width = ops.shape(x.value, axis, axis + 1)
-        zero, one = ops.builder.scalar(0), ops.builder.scalar(1)
-        row = ops.op("Range", [zero, ops.squeeze(width, [0]), one])
+        row = ops.arange(ops.squeeze(width, [0]))
         index = integers(ops, ops.unsqueeze(row, [0]))
         last = integers(ops, ops.unsqueeze(width, [0])) - 1
     is_last = index.compare("Equal", last)

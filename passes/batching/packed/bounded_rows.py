@@ -66,7 +66,7 @@ def cut_rows(
         lengths.likely = size  # as a rule, slices do not overlap
     if step == 1:
         total = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
-        places = ctx.op("Range", [ctx.builder.scalar(0), total, ctx.builder.scalar(1)])
+        places = ctx.arange(total)
         begins = ctx.op("Sub", [begins, lengths.starts])
     else:
         places = ctx.op("Mul", [lengths.positions, ctx.builder.scalar(step)])

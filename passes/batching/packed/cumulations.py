@@ -69,9 +69,9 @@ class _Places:
 
 
 def _places(ctx: Context, node: ir.Node, lengths: Lengths) -> _Places:
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
+    one = ctx.builder.scalar(1)
     total = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
-    numbers = ctx.op("Range", [zero, total, one])
+    numbers = ctx.arange(total)
     last = ctx.op("Sub", [total, one])
     if not ctx.attribute(node, "reverse", 0):
         return _Places(lengths.positions, numbers, -1, last)

@@ -172,5 +172,5 @@ def _part(ctx: Context, x: Batched, axis: int) -> tuple[ir.Value, ir.Value, ir.V
     if axis:
         raise crosses("Concat")
     batch = ctx.op("Squeeze", [ctx.batch, ctx.ints(0)])
-    numbers = ctx.op("Range", [ctx.builder.scalar(0), batch, ctx.builder.scalar(1)])
+    numbers = ctx.arange(batch)
     return ctx.merged(value, dims), size, ctx.op("Mul", [numbers, size])

@@ -60,8 +60,7 @@ def unique(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         stacked, rest = _moved(ctx, data.value, axis + 1, 1, data.rank + 1), data.rank - 1
     size = ctx.shape(stacked, 1, 2)
     target = ctx.op("Concat", [ctx.batch, size], {"axis": 0})
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
-    places = ctx.op("Range", [zero, ctx.squeeze(size, [0]), one])
+    places = ctx.arange(ctx.squeeze(size, [0]))
     samples, positions = (
         ctx.merged(ctx.op("Expand", [x, target]))
         for x in (sample_numbers(ctx, ctx.ints(1), 1), places)

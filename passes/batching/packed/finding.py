@@ -19,11 +19,10 @@ from passes.batching.packed.padding import padded, places_inside, width_of
 from passes.batching.packed.row_by_row import crosses, lengths_of, packed_data
 from passes.batching.selection import of_images
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 
 __all__ = ["non_zero", "non_zero_rows", "suppression_of_rows"]
 
-
-_ALL = int(np.iinfo(np.int64).max)
 
 _CHOSEN = 2
 """For so many samples each place is taken to be found."""
@@ -93,7 +92,7 @@ def _first(ctx: Context, found: ir.Value) -> ir.Value:
 
 def _behind_first(ctx: Context, found: ir.Value) -> ir.Value:
     """Return all coordinates but the first, ``[rank, M]``."""
-    return ctx.op("Slice", [found, ctx.ints(1), ctx.ints(_ALL), ctx.ints(0)])
+    return ctx.op("Slice", [found, ctx.ints(1), ctx.ints(END), ctx.ints(0)])
 
 
 def suppression_of_rows(

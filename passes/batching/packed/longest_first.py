@@ -16,11 +16,9 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.segments import spread
 from passes.batching.packed.some_samples import inverse_of
-from passes.graph.builder import Builder
+from passes.graph.builder import END, Builder
 
 __all__ = ["LongestFirst"]
-
-_LARGEST = int(np.iinfo(np.int64).max)
 
 
 class LongestFirst:
@@ -47,7 +45,7 @@ class LongestFirst:
         added = {"axis": 0, "reduction": "add"}
         self._alive = ctx.op("ScatterElements", [none, lengths.positions, ones], added)
         self._at_least = ctx.op("Concat", [lengths.count, self._alive, ctx.ints(0)], {"axis": 0})
-        self._after = ctx.op("Slice", [self._at_least, ctx.ints(2), ctx.ints(_LARGEST)])
+        self._after = ctx.op("Slice", [self._at_least, ctx.ints(2), ctx.ints(END)])
         self._sorted: dict[ir.Value, ir.Value] = {}
         begun = ctx.op("Slice", [self._at_least, ctx.ints(1), ctx.ints(2)])
         sizes = ctx.op("Concat", [begun, ctx.op("Sub", [lengths.count, begun])], {"axis": 0})

@@ -119,8 +119,8 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     if data.dtype == ir.DataType.STRING:
         raise Decline(Code.NO_RULE, "no text is a zero")
     size = ctx.op("Squeeze", [ctx.shape(data.value, 1), ctx.ints(0)])
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
-    columns = ctx.op("Range", [zero, size, one])
+    zero = ctx.builder.scalar(0)
+    columns = ctx.arange(size)
     offsets = ctx.op("Sub", [columns, ctx.unsqueeze(lengths.positions, [1])])
     least = zero
     if diagonal is not None:

@@ -39,8 +39,7 @@ def width_of(ctx: Context, lengths: Lengths) -> ir.Value:
 
 def places_inside(ctx: Context, sizes: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the places ``[L]`` of a sample, and which of them samples have, ``bool[B, L]``."""
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
-    places = ctx.op("Range", [zero, ctx.squeeze(width, [0]), one])
+    places = ctx.arange(ctx.squeeze(width, [0]))
     return places, ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
 
 

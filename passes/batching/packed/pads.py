@@ -133,7 +133,7 @@ def _padded(ctx: Context, data: Batched, sides: Sides, mode: str, fill: Batched 
     flags = failing(ctx, lengths, sides, sizes, mode)
     if ctx.numbers.is_shared(size):
         count = ctx.squeeze(ctx.numbers.write(ctx, size), [0])
-        places = ctx.op("Range", [ctx.builder.scalar(0), count, ctx.builder.scalar(1)])
+        places = ctx.arange(count)
         starts = failing_where(ctx, lengths.starts, flags)
         columns = [
             ctx.unsqueeze(v, [1]) for v in (lengths.value, starts, sides.begins, sides.ends)

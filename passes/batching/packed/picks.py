@@ -29,6 +29,7 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.packed.segments import spread
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 
 __all__ = [
     "compress_rows",
@@ -163,7 +164,7 @@ def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir
     where = positions.value if positions.is_packed else ctx.expanded(positions)
     along = ctx.ints(positions.rank - 1 + (not positions.is_packed))
     first = ctx.op("Slice", [where, ctx.ints(0), ctx.ints(1), along])
-    rest = ctx.op("Slice", [where, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max), along])
+    rest = ctx.op("Slice", [where, ctx.ints(1), ctx.ints(END), along])
     table, row = _looked_up(ctx, data, positions, first)
     return table, ctx.op("Concat", [row, rest], {"axis": -1})
 

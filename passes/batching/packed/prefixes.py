@@ -115,7 +115,7 @@ def _one_behind_the_other(ctx: Context, node: ir.Node, x: Batched) -> Batched:
 
 def _numbers(ctx: Context) -> ir.Value:
     batch = ctx.squeeze(ctx.batch, [0])
-    return ctx.op("Range", [ctx.builder.scalar(0), batch, ctx.builder.scalar(1)])
+    return ctx.arange(batch)
 
 
 def _product(ctx: Context, value: ir.Value, axis: int) -> ir.Value:

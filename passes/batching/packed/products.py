@@ -98,7 +98,7 @@ def _turned(ctx: Context, value: ir.Value, order: Sequence[int]) -> ir.Value:
 def _own(ctx: Context, x: Batched, beside: Lengths) -> ir.Value:
     """Return which numbers of each row are the sample's own, ``bool[T, M]``."""
     width = ctx.squeeze(width_of(ctx, beside), [0])
-    places = ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
+    places = ctx.arange(width)
     sizes = ctx.op("Gather", [beside.value, _lengths(x).samples], {"axis": 0})
     return ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -18,6 +17,7 @@ from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.fixed_length import single_rows
 from passes.batching.packed.row_by_row import crosses, packed_data, rows, same_rows, sample_axis
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = [
@@ -29,8 +29,6 @@ __all__ = [
     "transpose_rows",
     "unsqueeze_rows",
 ]
-
-_LARGEST = int(np.iinfo(np.int64).max)
 
 
 def transpose_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -123,8 +121,8 @@ def shape_of_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     if behind:
         parts.append(_repeated(ctx, ctx.shape(data.value, before + 1), behind, lengths))
     shapes = ctx.op("Concat", parts, {"axis": 1}) if len(parts) > 1 else parts[0]
-    start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", _LARGEST)
-    if start == 0 and end == _LARGEST:
+    start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", END)
+    if start == 0 and end == END:
         return [ctx.stacked(shapes)]
     bounds = [ctx.ints(start), ctx.ints(end), ctx.ints(1)]
     return [ctx.stacked(ctx.op("Slice", [shapes, *bounds]))]

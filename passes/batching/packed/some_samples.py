@@ -144,5 +144,5 @@ def rows_and_sides(ctx: Context, x: Batched, count: int) -> tuple[ir.Value, list
 def inverse_of(ctx: Context, order: ir.Value) -> ir.Value:
     """Return where each number stands in an order of ``0, 1, ..., N - 1``."""
     count = ctx.op("Squeeze", [ctx.op("Shape", [order]), ctx.ints(0)])
-    numbers = ctx.op("Range", [ctx.builder.scalar(0), count, ctx.builder.scalar(1)])
+    numbers = ctx.arange(count)
     return ctx.op("ScatterElements", [order, order, numbers], {"axis": 0})

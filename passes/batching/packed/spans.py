@@ -191,7 +191,7 @@ def _places(ctx: Context, width: ir.Value) -> ir.Value:
     known = constant_value(width)
     if known is not None:
         return ctx.builder.constant(np.arange(int(known), dtype=np.int64))
-    return ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
+    return ctx.arange(width)
 
 
 def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> LengthsKey:

@@ -39,7 +39,7 @@ def turned_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     other = ctx.op("Sub", [ctx.op("Sub", [count, place]), ctx.builder.scalar(1)])
     is_turned = ctx.op("Less", [place, count])
     number = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
-    number = ctx.op("Range", [ctx.builder.scalar(0), number, ctx.builder.scalar(1)])
+    number = ctx.arange(number)
     first = ctx.op("Sub", [ctx.op("Unsqueeze", [number, ctx.ints(1)]), place])
     rows = ctx.op("Add", [first, ctx.op("Where", [is_turned, other, place])])
     rows = rows if axes is None else ctx.op("Unsqueeze", [rows, axes])

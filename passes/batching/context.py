@@ -37,6 +37,11 @@ with ``ctx.op``; the batch axis is axis 0.
 """
 
 
+def unknown_axes() -> Decline:
+    """Return the refusal of a node whose axes no constant gives."""
+    return Decline(Code.RAGGED, "nothing tells its axes before it runs")
+
+
 class Context(FormLimits):
     """The surroundings of one node while its rule runs.
 
@@ -217,6 +222,37 @@ class Context(FormLimits):
         if operand is None or not operand.is_shared:
             return None
         return constant_value(operand.value)
+
+    def known_axes(
+        self, operands: Sequence[Operand], index: int, default: Sequence[int] | None
+    ) -> Sequence[int]:
+        """Return the axes that an operand lists, as they are written.
+
+        Args:
+            operands: The operands of the node.
+            index: Which of them lists the axes.
+            default: The axes where it is left out, None if nothing tells them.
+
+        Raises:
+            Decline: They are not known.
+        """
+        given = self.optional(operands, index)
+        known = None if given is None else self.constant(given)
+        axes = default if given is None else None if known is None else known.reshape(-1).tolist()
+        if axes is None:
+            raise unknown_axes()
+        return axes
+
+    def moved_axes(self, axes: Batched, rank: int) -> ir.Value:
+        """Return shared axes of a sample as axes of its stack, in the same element type.
+
+        Axes ``[0, -1]`` of a sample of rank 2 are ``[1, 2]``.
+        """
+        known = self.constant(axes)
+        if known is None:
+            return self.shifted_axes(axes, rank)
+        moved = [self.axis(int(axis), rank) for axis in known.reshape(-1)]
+        return self.builder.constant(np.array(moved, known.dtype).reshape(known.shape))
 
     def require_shared(self, operand: Operand, name: str) -> ir.Value | None:
         """Return the value of an operand that the batched form needs shared.

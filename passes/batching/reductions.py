@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -89,11 +88,7 @@ def cumulation(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     axis = ctx.operand(operands, 1, "axis")
     ctx.require_shared(axis, "axis")
     data = ctx.operand(operands, 0, "x")
-    known = ctx.constant(axis)
-    if known is None:
-        return ctx.same(node, [data.value, ctx.shifted_axes(axis, data.rank)])
-    shifted = np.array(ctx.axis(int(known.reshape(-1)[0]), data.rank), np.int64)
-    return ctx.same(node, [data.value, ctx.builder.constant(shifted)])
+    return ctx.same(node, [data.value, ctx.moved_axes(axis, data.rank)])
 
 
 def top_k(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.layouts import Batched
 from passes.batching.merging import unmerge_outputs
 from passes.batching.shapes import shaping
 
@@ -28,15 +26,7 @@ def dft(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
         return ctx.same(node, [data.value, length], {"axis": moved})
     if axis is None:
         return ctx.same(node, [data.value, length])
-    return ctx.same(node, [data.value, length, _axis(ctx, axis, data.rank)])
-
-
-def _axis(ctx: Context, axis: Batched, rank: int) -> ir.Value:
-    known = ctx.constant(axis)
-    if known is None:
-        return ctx.shifted_axes(axis, rank)
-    shifted = ctx.axis(int(known.reshape(-1)[0]), rank)
-    return ctx.builder.constant(np.full(known.shape, shifted, known.dtype))
+    return ctx.same(node, [data.value, length, ctx.moved_axes(axis, data.rank)])
 
 
 def stft(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

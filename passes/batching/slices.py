@@ -27,15 +27,6 @@ __all__ = [
 ]
 
 
-def _shifted(ctx: Context, axes: Batched, rank: int) -> ir.Value:
-    """Return shared axes of a sample as axes of the stack, in the same element type."""
-    known = ctx.constant(axes)
-    if known is None:
-        return ctx.shifted_axes(axes, rank)
-    shifted = [ctx.axis(int(axis), rank) for axis in known.reshape(-1)]
-    return ctx.builder.constant(np.array(shifted, known.dtype).reshape(known.shape))
-
-
 def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The axes move up by one; where none are given, they are the first ones of a sample."""
     data = ctx.operand(operands, 0, "data")
@@ -51,7 +42,7 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     given = ctx.optional(operands, 3)
     ctx.require_shared(given, "axes")
     if given is not None:
-        along = _shifted(ctx, given, data.rank)
+        along = ctx.moved_axes(given, data.rank)
     else:
         known = ctx.constant(begins)
         count = begins.dims[0] if known is None else known.size
@@ -133,7 +124,7 @@ def _pad_inputs(
     if axes is not None:
         known = _along_all(ctx, known, ctx.constant(axes), data.rank)
         if known is None:
-            return [data.value, pads.value, value, _shifted(ctx, axes, data.rank)]
+            return [data.value, pads.value, value, ctx.moved_axes(axes, data.rank)]
     if known is not None:
         amounts = ctx.ints(*_with_batch_axis(known.tolist(), data.rank))
     else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -17,12 +16,12 @@ from passes.batching.flat.laying import laid_out
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 
-__all__ = ["boxes", "boxes_of_spans"]
+__all__ = ["boxes", "boxes_of_spans", "cut_axes"]
 
 
 def boxes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Slice of shared or stacked data by bounds of each sample, along any axes."""
-    data, axes = ctx.operand(operands, 0, "data"), _axes(ctx, operands)
+    data, axes = ctx.operand(operands, 0, "data"), cut_axes(ctx, operands)
     steps = ctx.constant(ctx.optional(operands, 4))
     cut = [
         axis
@@ -51,20 +50,15 @@ def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     data = ctx.operand(first, 0, "data")
     if not data.has_an_axis:
         raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
-    axes = {axis % data.rank for given in (first, operands) for axis in _axes(ctx, given)}
+    axes = {axis % data.rank for given in (first, operands) for axis in cut_axes(ctx, given)}
     whole = laid_out(ctx, data, sorted(axes))
     (cut,) = slice_(ctx, before, [whole, *first[1:]])
     once = dataclasses.replace(whole, value=cut.value, flat=cut.flat, type=ctx.type_of(between))
     return slice_(ctx, node, [once, *operands[1:]])
 
 
-def _axes(ctx: Context, operands: Sequence[Operand]) -> list[int]:
-    given = ctx.optional(operands, 3)
-    if given is None:
-        count = ctx.operand(operands, 1, "starts").dims[0]
-        axes = np.arange(count) if isinstance(count, int) else None
-    else:
-        axes = ctx.constant(given)
-    if axes is None:
-        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-    return [int(axis) for axis in axes.reshape(-1)]
+def cut_axes(ctx: Context, operands: Sequence[Operand]) -> Sequence[int]:
+    """Return the axes that a Slice cuts, as they are written; by default the first ones."""
+    starts = ctx.operand(operands, 1, "starts")
+    count = starts.dims[0] if starts.rank == 1 else None
+    return ctx.known_axes(operands, 3, range(count) if isinstance(count, int) else None)

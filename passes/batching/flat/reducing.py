@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.context import Context, Operand, Output
+from passes.batching.context import Context, Operand, Output, unknown_axes
 from passes.batching.flat.lines import lines_along
 from passes.batching.flat.moves import restacked
 from passes.batching.layouts import Batched
@@ -30,7 +30,7 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
         return restacked(ctx, node, operands)
     axes = given_axes(ctx, node, ctx.optional(operands, 1))
     if axes is None:
-        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+        raise unknown_axes()
     if not axes and ctx.attribute(node, "noop_with_empty_axes", 0):
         return [ctx.flat(x.value, x.flat)]
     keeps = bool(ctx.attribute(node, "keepdims", 1))

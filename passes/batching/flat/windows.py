@@ -191,13 +191,7 @@ def _scalar(ctx: Context, x: Batched) -> ir.Value:
 
 
 def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:
-    given = ctx.optional(operands, 3)
-    if given is None:
-        return list(range(rank))
-    axes = ctx.constant(given)
-    if axes is None:
-        raise Decline(Code.NO_RULE, "nothing tells its axes before it runs")
-    return [int(axis) % rank for axis in axes.reshape(-1)]
+    return [axis % rank for axis in ctx.known_axes(operands, 3, range(rank))]
 
 
 def padded_along(

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.boxes import boxes_of_spans
+from passes.batching.flat.boxes import boxes_of_spans, cut_axes
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.bounded_rows import cut_rows
@@ -41,13 +41,8 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     """Cut axes of the rows, or the axis of different lengths, or both."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
-    given, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
-    number = bounds[0].dims[0] if bounds[0].rank == 1 else None
-    first_axes = range(number) if isinstance(number, int) else None
-    axes = first_axes if given is None else ctx.constant(given)
-    if axes is None:
-        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-    along = [sample_axis(int(a), data.rank) for a in axes]
+    steps = ctx.optional(operands, 4)
+    along = [sample_axis(axis, data.rank) for axis in cut_axes(ctx, operands)]
     if data.axis not in along:
         if ctx.takes_flat and not all(x.is_shared for x in bounds):
             return boxes_of_spans(ctx, node, operands)

@@ -68,19 +68,13 @@ def pad_with(ctx: Context, data: Batched, begin: Linear, end: Linear, fill: np.n
     return _padded(ctx, data, sides, "constant", number)
 
 
-def _along(ctx: Context, node: ir.Node, operands: Sequence[Operand], rank: int) -> list[int]:
+def _along(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:
     """Return the axes that amounts are given for."""
-    given = ctx.optional(operands, 3)
-    if given is None:
-        return list(range(rank))
-    axes = ctx.constant(given)
-    if axes is None:
-        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-    return [sample_axis(int(a), rank) for a in axes.reshape(-1)]
+    return [sample_axis(axis, rank) for axis in ctx.known_axes(operands, 3, range(rank))]
 
 
 def _amounts(ctx: Context, node: ir.Node, operands: Sequence[Operand], rank: int) -> _Amounts:
-    along = _along(ctx, node, operands, rank)
+    along = _along(ctx, operands, rank)
     numbers = ctx.numbers.of(node.inputs[1]) or ()
     if len(numbers) != 2 * len(along):
         raise Decline(Code.RAGGED, "nothing tells along which axes its pads are 0")
@@ -99,7 +93,7 @@ def _column(
     """Return how much is added to each sample on one side, int64 ``[B]`` or ``[1]``."""
     if ctx.numbers.is_at_hand(number):
         return ctx.numbers.write(ctx, number)
-    pads, along = ctx.operand(operands, 1, "pads"), _along(ctx, node, operands, data.rank)
+    pads, along = ctx.operand(operands, 1, "pads"), _along(ctx, operands, data.rank)
     place = along.index(data.axis) + side * len(along)
     if pads.is_stacked:
         return ctx.op("Gather", [pads.value, ctx.builder.scalar(place)], {"axis": 1})

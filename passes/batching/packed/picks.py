@@ -26,7 +26,7 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
-from passes.batching.packed.segments import spread
+from passes.batching.packed.segments import axis_in_front, axis_moved_back, spread
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
@@ -62,7 +62,7 @@ def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         _, lengths = packed_data(ctx, operands)
         place = data.axis if data.axis < axis else data.axis - 1 + positions.rank
         return same_rows(ctx, node, inputs, lengths, axis=place)
-    table, where = _looked_up(ctx, _axis_first(ctx, data, axis), positions, positions.value)
+    table, where = _looked_up(ctx, axis_in_front(ctx, data, axis), positions, positions.value)
     found = ctx.op("Gather", [table, where], {"axis": 0})
     if axis:
         shift, behind = int(not positions.is_packed), positions.rank + axis
@@ -79,18 +79,6 @@ def _are_first_places(ctx: Context, data: ir.Value | None, axis: int, positions:
         return False
     count = ctx.numbers.counted_to(places)
     return count is not None and count == ctx.numbers.dimension(data, axis)
-
-
-def _axis_first(ctx: Context, data: Batched, axis: int) -> Batched:
-    """Return samples with another axis as their first."""
-    if not axis:
-        return data
-    order = [axis, *(a for a in range(data.rank) if a != axis)]
-    shift = int(data.is_stacked)
-    perm = [*range(shift), *(a + shift for a in order)]
-    type_ = dataclasses.replace(data.type, dims=tuple(data.dims[a] for a in order))
-    value = ctx.op("Transpose", [data.value], {"perm": perm})
-    return dataclasses.replace(data, value=value, type=type_, axis=0)
 
 
 def _like_positions(ctx: Context, found: ir.Value, positions: Batched, axis: int = 0) -> Output:
@@ -200,21 +188,10 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if given[0].is_packed and given[0].axis != ragged:
         raise Decline(Code.RAGGED, "its data differ in length along another axis")
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), positions.rank)
-    turned = [_axis_first(ctx, x, ragged) for x in given]
+    turned = [axis_in_front(ctx, x, ragged) for x in given]
     axis = 0 if axis == ragged else axis + (axis < ragged)
     made = _elements_of_rows(ctx, node, turned, axis)
-    return [_axis_back(ctx, out, ragged, positions.rank) for out in made]
-
-
-def _axis_back(ctx: Context, out: Output, axis: int, rank: int) -> Output:
-    """Return what has an axis of its samples in front with that axis in its place."""
-    if not axis:
-        return out
-    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-    if out.lengths is not None:
-        return ctx.packed(ctx.op("Transpose", [out.value], {"perm": order}), out.lengths, axis)
-    perm = [0, *(a + 1 for a in order)]
-    return ctx.stacked(ctx.op("Transpose", [out.value], {"perm": perm}))
+    return [axis_moved_back(ctx, out, ragged, positions.rank) for out in made]
 
 
 def _elements_of_rows(

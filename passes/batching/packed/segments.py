@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.context import Context, Operand, Output
+from passes.batching.context import Context, Operand, Output, unknown_axes
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
@@ -26,6 +26,8 @@ from passes.decisions import Code, Decline
 __all__ = [
     "FLOATS",
     "SUMMED",
+    "axis_in_front",
+    "axis_moved_back",
     "known_dtype",
     "lengths_moved_back",
     "reduction_of_rows",
@@ -114,7 +116,7 @@ def reduction_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     data, lengths = packed_data(ctx, operands)
     axes = given_axes(ctx, node, ctx.optional(operands, 1))
     if axes is None:
-        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+        raise unknown_axes()
     if not axes and ctx.attribute(node, "noop_with_empty_axes", 0):
         return rows(ctx, node, operands)
     over = {sample_axis(a, data.rank) for a in axes} or set(range(data.rank))
@@ -132,12 +134,33 @@ def reduction_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 def with_lengths_in_front(ctx: Context, data: Batched) -> Batched:
     """Return packed samples with the axis of different lengths in front."""
-    if not data.axis:
+    return axis_in_front(ctx, data, data.axis)
+
+
+def axis_in_front(ctx: Context, data: Batched, axis: int) -> Batched:
+    """Return packed, stacked or shared samples with an axis of a sample as their first.
+
+    Samples ``[4, 5]`` stacked in ``[B, 4, 5]`` become ``[B, 5, 4]`` for axis 1.
+    """
+    if not axis:
         return data
-    order = [data.axis, *(i for i in range(data.rank) if i != data.axis)]
-    value = ctx.op("Transpose", [data.value], {"perm": order})
+    order = [axis, *(i for i in range(data.rank) if i != axis)]
+    shift = int(data.is_stacked)
+    perm = [*range(shift), *(i + shift for i in order)]
+    value = ctx.op("Transpose", [data.value], {"perm": perm})
     type_ = dataclasses.replace(data.type, dims=tuple(data.dims[i] for i in order))
     return dataclasses.replace(data, value=value, type=type_, axis=0)
+
+
+def axis_moved_back(ctx: Context, out: Output, axis: int, rank: int) -> Output:
+    """Return packed or stacked samples with their first axis as axis ``axis`` of a sample."""
+    if not axis:
+        return out
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    if out.lengths is not None:
+        return ctx.packed(ctx.op("Transpose", [out.value], {"perm": order}), out.lengths, axis)
+    perm = [0, *(i + 1 for i in order)]
+    return ctx.stacked(ctx.op("Transpose", [out.value], {"perm": perm}))
 
 
 def lengths_moved_back(ctx: Context, value: ir.Value, given: Batched) -> ir.Value:

@@ -206,13 +206,7 @@ def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> LengthsKey:
 
 def _axis(ctx: Context, operands: Sequence[Operand], rank: int, place: int) -> int:
     """Return the axis of a sample that is cut."""
-    axes = ctx.optional(operands, 3)
-    known = None if axes is None else ctx.constant(axes)
-    if axes is None:
-        return place
-    if known is None:
-        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-    return sample_axis(int(known.reshape(-1)[place]), rank)
+    return sample_axis(ctx.known_axes(operands, 3, range(place + 1))[place], rank)
 
 
 def _step(ctx: Context, operands: Sequence[Operand]) -> int:

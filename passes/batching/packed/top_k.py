@@ -18,7 +18,10 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padding import Spans, laid_out, unpadded, width_of
 from passes.batching.packed.products import top_k_beside
 from passes.batching.packed.row_by_row import crosses, rows, sample_axis
-from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_front
+from passes.batching.packed.segments import (
+    axis_moved_back,
+    with_lengths_in_front,
+)
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear, is_nonnegative
 
@@ -47,18 +50,7 @@ def top_k_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     number = ctx.numbers.number(node.inputs[1])
     of_numbers = _of_one_number if count.is_shared else _of_own_numbers
     made = of_numbers(ctx, node, first, count, number)
-    return [_with_axis_back(ctx, out, data) for out in made]
-
-
-def _with_axis_back(ctx: Context, out: Output, data: Batched) -> Output:
-    """Return what has the axis that is sorted in front of its samples where the data have it."""
-    if not data.axis:
-        return out
-    if out.lengths is not None:
-        return ctx.packed(lengths_moved_back(ctx, out.value, data), out.lengths, data.axis)
-    axes = range(data.rank + 1)
-    order = [0, *axes[2 : data.axis + 2], 1, *axes[data.axis + 2 :]]
-    return ctx.stacked(ctx.op("Transpose", [out.value], {"perm": order}))
+    return [axis_moved_back(ctx, out, data.axis, data.rank) for out in made]
 
 
 def top_of_rows(ctx: Context, node: ir.Node, data: Batched, count: Batched) -> Sequence[ir.Value]:

@@ -33,15 +33,9 @@ def write_number(
         held: How a value of the body is held.
         index: The input of the body that is the number of the sample, if there is one.
     """
-    total: ir.Value | None = None
-    for atom, count in sorted(number.terms, key=_order_of_term):
-        term = _write_atom(ops, atom, held, index)
-        if count != 1:
-            term = ops.op("Mul", [term, ops.ints(count)])
-        total = term if total is None else ops.op("Add", [total, term])
-    if total is None:
-        return ops.ints(number.constant)
-    return ops.op("Add", [total, ops.ints(number.constant)]) if number.constant else total
+    terms = sorted(number.terms, key=_order_of_term)
+    written = ((_write_atom(ops, atom, held, index), count) for atom, count in terms)
+    return ops.builder.weighted_sum(written, number.constant)
 
 
 def _write_atom(ops: Operators, atom: Atom, held: Held, index: ir.Value | None) -> ir.Value:

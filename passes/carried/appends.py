@@ -15,6 +15,7 @@ from passes.carried.pattern import (
     added,
     dependent_values,
     path_through,
+    same_dims,
 )
 from passes.decisions import Code
 from passes.graph.builder import Builder
@@ -23,7 +24,6 @@ from passes.graph.made import axes_of, made_by, operand, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.typing.value_types import Typing
 
 __all__ = [
     "ConcatAppend",
@@ -31,7 +31,6 @@ __all__ = [
     "fitting_rows",
     "has_no_rows",
     "like_initial",
-    "same_dims_beside",
     "unsqueezed",
 ]
 
@@ -84,20 +83,9 @@ def fitting_rows(
         dims: What is known of the dimensions of these rows, which are as many.
         axis: The axis.
     """
-    if joined.runs or same_dims_beside(joined.typing, initial, dims, axis):
+    if joined.runs or same_dims(joined.typing, initial, dims, axis):
         return rows
     return like_initial(joined.builder, initial, rows, len(dims), axis)
-
-
-def same_dims_beside(
-    typing: Typing, initial: ir.Value, dims: Sequence[int | str | None], axis: int
-) -> bool:
-    """Whether a tensor has some dimensions beside one axis, by proof."""
-    around = typing.dims(initial)
-    if around is None or len(around) != len(dims):
-        return False
-    pairs = [pair for i, pair in enumerate(zip(around, dims, strict=True)) if i != axis]
-    return all(a == b and typing.is_same_number(a) for a, b in pairs)
 
 
 def has_no_rows(initial: ir.Value, axis: int) -> bool:

@@ -14,7 +14,6 @@ import onnx_ir as ir
 from passes.carried.appends import (
     has_no_rows,
     like_initial,
-    same_dims_beside,
     unsqueezed,
 )
 from passes.carried.in_branch import in_branch, may_fail_apart
@@ -90,7 +89,7 @@ class Filter(Pattern):
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
         axis = self.axis % len(around)
         own = [*dims[:axis], None, *dims[axis + is_joined :]]
-        if not same_dims_beside(joined.typing, initial, own, axis):
+        if not same_dims(joined.typing, initial, own, axis):
             rows = like_initial(builder, initial, rows, len(around), axis)
         if has_no_rows(initial, axis):
             return rows

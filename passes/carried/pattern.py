@@ -257,12 +257,18 @@ def covers(typing: Typing, whole: ir.Value, dims: Sequence[int | str | None] | N
     return all(own == 1 or (own == other and typing.is_same_number(own)) for own, other in pairs)
 
 
-def same_dims(typing: Typing, one: ir.Value, dims: Sequence[int | str | None] | None) -> bool:
-    """Whether a tensor has some dimensions, by proof."""
+def same_dims(
+    typing: Typing,
+    one: ir.Value,
+    dims: Sequence[int | str | None] | None,
+    beside: int | None = None,
+) -> bool:
+    """Whether a tensor has some dimensions by proof; ``beside`` is an axis that is left out."""
     around = typing.dims(one)
     if around is None or dims is None or len(dims) != len(around):
         return False
-    return all(a == b and typing.is_same_number(a) for a, b in zip(around, dims, strict=True))
+    pairs = [pair for i, pair in enumerate(zip(around, dims, strict=True)) if i != beside]
+    return all(a == b and typing.is_same_number(a) for a, b in pairs)
 
 
 def unproven_shape(

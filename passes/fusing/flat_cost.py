@@ -132,7 +132,7 @@ def flat_estimates(
     for node, value in nodes:
         before, after = walk.type_of(value), walk.type_of(node.outputs[0])
         if node.op_type in _MOVES:
-            after = _filled(after, before)
+            after = after.filled_from(before)
         rate, work = _rate(node), _work(before, after)
         time, alone = time + rate.time(work), alone + rate.alone(work)
         most = max(most, rate.bytes(work))
@@ -182,14 +182,6 @@ def _work(before: ValueType, after: ValueType) -> _FormWork:
     rest = min((d for d in after.dims or () if isinstance(d, int) and d), default=1)
     shrunk = math.sqrt(max(read / max(made, 1), 1.0))
     return _FormWork(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
-
-
-def _filled(type_: ValueType, other: ValueType) -> ValueType:
-    """Return a type, with its unknown dimensions taken from another type of the same rank."""
-    if type_.dims is None or other.dims is None or len(type_.dims) != len(other.dims):
-        return type_
-    pairs = zip(type_.dims, other.dims, strict=True)
-    return ValueType(type_.type, tuple(b if d is None else d for d, b in pairs))
 
 
 def _count(type_: ValueType) -> int:

@@ -189,6 +189,19 @@ class Builder:
         whole = self.op("Shape", [value])
         return self.op("Slice", [whole, self.ints(start), self.ints(end)])
 
+    def weighted_sum(self, terms: Iterable[tuple[ir.Value, int]], constant: int) -> ir.Value:
+        """Record a sum of int64 vectors, each times a number, and of a number.
+
+        ``[(a, 2), (b, 1)]`` and 3 become ``Add(Add(Mul(a, [2]), b), [3])``.
+        """
+        total: ir.Value | None = None
+        for value, factor in terms:
+            term = value if factor == 1 else self.op("Mul", [value, self.ints(factor)])
+            total = term if total is None else self.op("Add", [total, term])
+        if total is None:
+            return self.ints(constant)
+        return self.op("Add", [total, self.ints(constant)]) if constant else total
+
     def prune(self, outputs: Collection[ir.Value]) -> None:
         """Forget the nodes that none of ``outputs`` depends on."""
         needed = needed_nodes(self.nodes, outputs)

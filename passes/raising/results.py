@@ -29,7 +29,7 @@ def type_results(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: T
             known = _known(site, result, typing)
             _declare(site.body.outputs[result.output], typings)
             if known is not None:
-                typing.set(result.value, _joined(known, typing[result.value]))
+                typing.set(result.value, known.filled_from(typing[result.value]))
     typings.copy(written)
 
 
@@ -75,12 +75,4 @@ def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typi
         for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
             known = _known(site, as_tensor, typing)
             if tensor is not None and known is not None:
-                typing.set(tensor, _joined(known, typing[tensor]))
-
-
-def _joined(known: ValueType, before: ValueType) -> ValueType:
-    """Return what two types say together; the first wins."""
-    if before.dims is None or known.dims is None or len(before.dims) != len(known.dims):
-        return known
-    pairs = zip(known.dims, before.dims, strict=True)
-    return ValueType(known.type, tuple(b if a is None else a for a, b in pairs))
+                typing.set(tensor, known.filled_from(typing[tensor]))

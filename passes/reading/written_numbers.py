@@ -29,17 +29,9 @@ def is_writable(number: Linear) -> bool:
 
 def write_number(builder: Builder, number: Linear) -> ir.Value:
     """Record a number that is the same in all iterations as an int64 vector ``[1]``."""
-    total: ir.Value | None = None
-    for atom, count in sorted(number.terms, key=lambda term: (-term[1], describe(term[0]))):
-        value = _write_atom(builder, atom)
-        if count != 1:
-            value = builder.op("Mul", [value, builder.ints(count)])
-        total = value if total is None else builder.op("Add", [total, value])
-    if total is None:
-        return builder.ints(number.constant)
-    if number.constant:
-        total = builder.op("Add", [total, builder.ints(number.constant)])
-    return total
+    terms = sorted(number.terms, key=lambda term: (-term[1], describe(term[0])))
+    written = ((_write_atom(builder, atom), count) for atom, count in terms)
+    return builder.weighted_sum(written, number.constant)
 
 
 def _write_atom(builder: Builder, atom: Atom) -> ir.Value:

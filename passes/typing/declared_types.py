@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.flat_views import ENDS, read_view
 from passes.graph.graphs import is_operator, subgraphs
 from passes.promises import Promises
-from passes.typing.protos import is_written
+from passes.typing.protos import graphs_of, is_written
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = [
@@ -75,17 +75,16 @@ def _name_dims(value: onnx.ValueInfoProto, prefix: str = "") -> None:
 
 def _erase_nodes(nodes: Iterable[onnx.NodeProto], *, ranks: bool, numbers: bool = False) -> None:
     for node in nodes:
-        for attribute in node.attribute:
-            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-                # A Loop gives its iteration number the rank that the body declares.
-                kept = graph.input[0].name if node.op_type == "Loop" and graph.input else None
-                for value in (*graph.input, *graph.output, *_without_initializers(graph)):
-                    keeps_rank = ranks or value.name == kept
-                    _erase_dims(value.type, ranks=keeps_rank, numbers=numbers)
-                if node.op_type == "SequenceMap":
-                    for value in graph.input:
-                        _name_dims(value, _INFERENCE_PREFIX)
-                _erase_nodes(graph.node, ranks=ranks, numbers=numbers)
+        for graph in graphs_of(node):
+            # A Loop gives its iteration number the rank that the body declares.
+            kept = graph.input[0].name if node.op_type == "Loop" and graph.input else None
+            for value in (*graph.input, *graph.output, *_without_initializers(graph)):
+                keeps_rank = ranks or value.name == kept
+                _erase_dims(value.type, ranks=keeps_rank, numbers=numbers)
+            if node.op_type == "SequenceMap":
+                for value in graph.input:
+                    _name_dims(value, _INFERENCE_PREFIX)
+            _erase_nodes(graph.node, ranks=ranks, numbers=numbers)
 
 
 def _erase_dims(type_: onnx.TypeProto, *, ranks: bool, numbers: bool = False) -> None:

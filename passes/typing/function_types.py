@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import with_subgraphs
 from passes.typing.inference import infer, read_graph
+from passes.typing.protos import graphs_of
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 
 __all__ = ["read_functions"]
@@ -28,8 +29,7 @@ def read_functions(
         graph, outer = pending.pop()
         types = outer | {v.name: v.type for v in (*graph.value_info, *graph.input, *graph.output)}
         for node in graph.node:
-            for attribute in node.attribute:
-                pending.extend([(attribute.g, types)] if attribute.HasField("g") else [])
+            pending += [(inner, types) for inner in graphs_of(node)]
             key = (node.domain, node.op_type, node.overload)
             if key not in protos:
                 continue

@@ -28,7 +28,7 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
-from passes.typing.protos import all_dims, is_written, types_of, value_type
+from passes.typing.protos import all_dims, graphs_of, is_written, types_of, value_type
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
@@ -93,9 +93,8 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
             node.op_type = "Identity"
             del node.input[1:]
             del node.attribute[:]
-        for attribute in node.attribute:
-            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-                stand_in(graph.node)
+        for graph in graphs_of(node):
+            stand_in(graph.node)
 
 
 _POOLS = ("AveragePool", "LpPool", "MaxPool")

@@ -18,8 +18,12 @@ def is_written(node: onnx.NodeProto, op_types: Collection[str]) -> bool:
 
 
 def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """Return the graphs that a node owns, but those of lists of graphs."""
-    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    """Return the graphs that a node owns."""
+    found = []
+    for attribute in node.attribute:
+        found += [attribute.g] if attribute.HasField("g") else []
+        found += attribute.graphs
+    return found
 
 
 def types_of(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:

@@ -24,6 +24,16 @@ class ValueType:
     type: ir.TypeProtocol | None
     dims: tuple[int | str | None, ...] | None
 
+    def filled_from(self, other: ValueType) -> ValueType:
+        """Return the type with its open dimensions taken from one of the same rank.
+
+        ``[2, None]`` filled from ``[None, 3]`` is ``[2, 3]``.
+        """
+        if self.dims is None or other.dims is None or len(self.dims) != len(other.dims):
+            return self
+        pairs = zip(self.dims, other.dims, strict=True)
+        return ValueType(self.type, tuple(b if a is None else a for a, b in pairs))
+
 
 UNKNOWN = ValueType(None, None)
 

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import onnx
 from passes.graph.builder import STEPS_KEY
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
+from rewriter.backends.optimized_graph import all_nodes_of
 from rewriter.backends.profiling import Placement, read_profile
 from rewriter.backends.providers import (
     DEVICES,
@@ -91,7 +92,7 @@ class OnnxruntimeSession:
             threads: As for `open_session`.
         """
         self._source = (model.SerializeToString(), folder, device)
-        nodes = [node for owner in (model.graph, *model.functions) for node in _nodes(owner)]
+        nodes = [node for owner in (model.graph, *model.functions) for node in all_nodes_of(owner)]
         self._is_fragile = any(map(_may_end_its_process, nodes))
         self._is_brittle = any(map(_divides_by_what_it_scans, nodes))
         provider = provider_of(device)
@@ -187,15 +188,6 @@ def _check_types(name: str, value: Any) -> None:
                 "'reference'",
                 is_limit=True,
             )
-
-
-def _nodes(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes of a graph or function, those of graphs inside of them too."""
-    for node in owner.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _nodes(attribute.g)
 
 
 def _may_end_its_process(node: onnx.NodeProto) -> bool:

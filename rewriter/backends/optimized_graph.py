@@ -84,9 +84,9 @@ def _functions(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
     return found
 
 
-def all_nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """List the nodes of a graph, and of the graphs inside of them."""
-    for node in graph.node:
+def all_nodes_of(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """List the nodes of a graph or function, and of the graphs inside of them."""
+    for node in owner.node:
         yield node
         for attribute in node.attribute:
             if attribute.HasField("g"):

@@ -136,17 +136,13 @@ class Joined:
         if is_open and not covers(self.typing, carried.initial, self.types[at].dims):
             raise unproven_shape(carried, ", so that zero iterations may yield another one")
 
-    def needs_same_shape(self, carried: Carried, at: int = 0) -> None:
-        """Check that a term has the shape of the carried value that it takes the place of.
-
-        Args:
-            carried: The carried value.
-            at: Which term that is.
+    def needs_same_shape(self, carried: Carried) -> None:
+        """Check that the first term has the shape of the value that it takes the place of.
 
         Raises:
             NotAMapError: That is not proven.
         """
-        if not same_dims(self.typing, carried.initial, self.types[at].dims):
+        if not same_dims(self.typing, carried.initial, self.types[0].dims):
             raise unproven_shape(carried)
 
 

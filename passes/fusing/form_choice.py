@@ -149,7 +149,7 @@ def few_without_guard(
 
     Packed samples that a Loop or Scan goes through take as many steps as the longest has.
     """
-    if _asks_rows(site, plain):
+    if _asks_rows(plain):
         return FormChoice({None: plain}, plain.walk.few)
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
@@ -163,7 +163,7 @@ def few_without_guard(
     return FormChoice({None: plain}, few if few > _FEWEST else 0)
 
 
-def _asks_rows(site: MapSite, plain: FusedBody) -> bool:
+def _asks_rows(plain: FusedBody) -> bool:
     """Whether a Loop as given runs where samples have many rows, so that few are asked first."""
     return MANY_ROWS in plain.walk.limits.values()
 
@@ -201,7 +201,7 @@ def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoi
         forms = {c: f for c, f in choice.forms.items() if count > choice.few_for(c)}
         return _without_questions(choice, forms)
     plain = choice.forms.get(None)
-    if site.originals and plain is not None and not _asks_rows(site, plain):
+    if site.originals and plain is not None and not _asks_rows(plain):
         return _without_questions(choice, choice.forms)
     reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
     return FormChoice({}, reasons=(*choice.reasons, reason))

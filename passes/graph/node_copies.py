@@ -24,25 +24,19 @@ _INFERRED_WRONGLY = frozenset({"Attention"})
 """Operators for which ONNX's inference gives false ranks: the checker refuses true ones."""
 
 
-def copy_node(
-    node: ir.Node,
-    values: dict[ir.Value, ir.Value | None],
-    attributes: Mapping[str, ir.Attr] | None = None,
-) -> ir.Node:
+def copy_node(node: ir.Node, values: dict[ir.Value, ir.Value | None]) -> ir.Node:
     """Copy a node, its graphs included, reading ``values[v]`` wherever it read ``v``.
 
     Args:
         node: The node.
         values: Substitution; the outputs of the copy are added to it. A value that it lacks
             belongs to an enclosing graph and is read as it is.
-        attributes: Replaces the attributes of the node.
     """
-    source = node.attributes if attributes is None else attributes
     new = ir.Node(
         node.domain,
         node.op_type,
         [None if v is None else values.get(v, v) for v in node.inputs],
-        [_copy_attribute(a, values) for a in source.values()],
+        [_copy_attribute(a, values) for a in node.attributes.values()],
         overload=node.overload,
         num_outputs=len(node.outputs),
         version=node.version,

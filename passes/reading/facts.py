@@ -107,7 +107,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
             probe.known[carried.inner] = outside.of(carried.initial)
         elif _is_one_integer(carried, typing):
             probe.known[carried.inner] = (Linear.of(StateSymbol(carried.inner)),)
-    states = [_classify(c, iteration, probe, outside, typing) for c in iteration.states]
+    states = [_classify(c, iteration, probe, outside) for c in iteration.states]
     evaluator = Evaluator(typing, inside, trip)
     evaluator.named = probe.named
     for state in states:
@@ -164,7 +164,7 @@ def _is_one_integer(carried: Carried, typing: Typing) -> bool:
 
 
 def _classify(
-    carried: Carried, iteration: Iteration, probe: Evaluator, outside: Evaluator, typing: Typing
+    carried: Carried, iteration: Iteration, probe: Evaluator, outside: Evaluator
 ) -> State:
     if _is_handed_on(carried):
         return State(carried, Kind.INVARIANT)

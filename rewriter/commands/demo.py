@@ -34,6 +34,8 @@ __all__ = [
 
 USAGE = ""
 
+_LONGEST_LINE = 150
+
 _MODELS = {
     "dy_hstack.onnx": "torch.hstack, as PyTorch's exporter writes it: SequenceMap on a list",
     "resize_crop.onnxtxt": "images of different sizes, resized and centre-cropped",
@@ -209,9 +211,9 @@ def _time(seconds: float | None) -> str:
     return "refused" if seconds is None else f"{1000 * seconds:.2f}"
 
 
-def _first_clause(message: str, limit: int = 150) -> str:
+def _first_clause(message: str) -> str:
     line = message.splitlines()[0]
-    return line if len(line) <= limit else f"{line[:limit]}..."
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
 
 
 def _table(rows: list[tuple[str, ...]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
@@ -24,20 +25,15 @@ from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
 from passes.promises import FuseOptions
 from passes.raising.behind import describe_patterns, write_behind
-from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading, other_readings
 from passes.raising.sequence_maps import raise_sequence_map
-from passes.raising.split import write_parts
+from passes.raising.split import LoopSplit, ways_to_split, write_parts
 from passes.raising.written import Written
-from passes.reading.body import BodyWriter
-from passes.reading.facts import LoopFacts
 from passes.reading.iterations import is_given
 from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.read_loops import find_loop, read_loop
-from passes.reading.stages import Stage
-from passes.reading.trips import Trips
+from passes.reading.read_loops import read_loop
 from passes.sequence_operators import DOMAIN, is_map
 from passes.site import GuardCheck, Original, Rest
 from passes.typing import Typings
@@ -153,10 +149,14 @@ class Raiser:
             return reads if reads and self._raise(reads, draft) else []
 
     def _split_recurrence(self, node: ir.Node) -> list[LoopReading]:
-        """Raise what does not depend on the recurrence of a Loop; return the maps."""
+        """Put Maps before and behind what is left of a Loop with a recurrence; return them."""
         reason = self.kept[node].reasons[0] if node in self.kept else None
-        is_split = reason is not None and reason.code in _OF_RECURRENCES
-        return self._split(node, reason) if reason is not None and is_split else []
+        if reason is None or reason.code not in _OF_RECURRENCES:
+            return []
+        for split in ways_to_split(node, self.paths[node], self.typings, self._opset):
+            with drafting() as draft, contextlib.suppress(NotAMapError):
+                return self._raise_parts(split, reason, draft)
+        return []
 
     def _read(self, node: ir.Node, graph: ir.Graph, draft: Draft) -> LoopReading | None:
         if ceiling_of(node):
@@ -234,51 +234,16 @@ class Raiser:
         self.raised |= {node: raised for node in written.loops if is_map(node)}
         self.written += nodes
 
-    def _split(self, node: ir.Node, reason: Reason) -> list[LoopReading]:
-        """Put Maps before and behind what is left of a Loop; return the maps."""
-        path = self.paths[node]
-        try:
-            facts, trips = find_loop(node, self.typings, self._opset, rereads=False)
-        except NotAMapError:
-            return []
-        needs = BodyWriter(facts, trips, self.typings, path, None, Stage()).needs
-        for one in facts.iteration.body:
-            needs.read(one)
-        count = row_count(facts, trips, needs, self.typings)
-        for patterns in (True, False):
-            for parts in find_parts(
-                facts,
-                trips,
-                needs,
-                self.typings.proven,
-                self._opset,
-                patterns=patterns,
-            ):
-                with drafting() as draft:
-                    try:
-                        return self._raise_parts(facts, trips, parts, count, reason, draft)
-                    except NotAMapError:
-                        continue
-        return []
-
-    def _raise_parts(
-        self,
-        facts: LoopFacts,
-        trips: Trips,
-        parts: LoopParts,
-        count: int | str,
-        reason: Reason,
-        draft: Draft,
-    ) -> list[LoopReading]:
+    def _raise_parts(self, split: LoopSplit, reason: Reason, draft: Draft) -> list[LoopReading]:
         """Put Maps before and behind what is left of a Loop, and return them.
 
         Raises:
             NotAMapError: One of them is no map, or the model's opset lacks what it needs.
         """
-        node = facts.iteration.node
+        node = split.facts.iteration.node
         path = self.paths[node]
         written = self._written(path)
-        maps, rest = write_parts(facts, trips, parts, count, path, self._model, reason, written)
+        maps, rest = write_parts(split, path, self._model, reason, written)
         draft.keep(written.builder.nodes)
         self._replace(maps, written, (), rest)
         del self.kept[node]

@@ -1,9 +1,15 @@
-"""Chooses the rule of a node: by its operator, and by the layouts of its operands."""
+"""Chooses the rule of a node, by its operator and the layouts of its operands, and runs it.
+
+A rule that takes no flat samples reads them stacked or packed. What it yields packed is stacked
+where the samples are proven to be equally long.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 
 import onnx_ir as ir
 
@@ -11,15 +17,17 @@ from passes.batching import rules, table
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.flat import flat_rules
 from passes.batching.flat.laying import packed_laid_out
-from passes.batching.layouts import Batched, Layout
+from passes.batching.flat.moves import stacked_or_packed
+from passes.batching.layouts import Batched, Layout, with_flat
 from passes.batching.packed import rules as packed_rules
+from passes.batching.packed.evening import evened
 from passes.batching.promotion import Promotions
 from passes.decisions import Code, Decline
 from passes.graph.drafts import drafting
-from passes.graph.graphs import is_default_domain, is_operator, subgraphs
+from passes.graph.graphs import captured_values, is_default_domain, is_operator, subgraphs
 from passes.typing import ValueType
 
-__all__ = ["RuleChoice", "choose_rule", "may_be_discrete", "widens"]
+__all__ = ["RuleChoice", "choose_rule", "may_be_discrete", "run_rule", "widens"]
 
 # They fill the table.
 assert rules
@@ -27,7 +35,7 @@ assert packed_rules
 assert flat_rules
 
 _FLAGS = frozenset(
-    {
+    [
         "allowzero",
         "ceil_mode",
         "count_include_pad",
@@ -40,7 +48,7 @@ _FLAGS = frozenset(
         "transA",
         "transB",
         "upper",
-    }
+    ]
 )
 """Attributes that are flags, whatever the operator."""
 
@@ -208,3 +216,54 @@ def _ragged_axis(x: Batched, promotions: Promotions) -> int:
     if x.flat is not None:
         return x.flat.ragged_axis or 0
     return promotions.axis(x.value) if x.layout is Layout.PER_SAMPLE else x.axis
+
+
+def run_rule(
+    ctx: Context,
+    chosen: RuleChoice,
+    node: ir.Node,
+    operands: Sequence[Operand],
+    env: MutableMapping[ir.Value, Batched],
+) -> list[Output | None]:
+    """Record the batched form of a node and return its outputs.
+
+    Args:
+        ctx: The surroundings of the node.
+        chosen: The rule.
+        node: The node of the body.
+        operands: What it reads.
+        env: How the values of the body are held, which its graphs capture.
+
+    Raises:
+        Decline: The rule declines.
+    """
+    if chosen.takes_flat:
+        outputs = chosen.rule(ctx, node, operands)
+    else:
+        given = with_flat(operands, functools.partial(stacked_or_packed, ctx))
+        with _captures_read(ctx, node, env):
+            outputs = chosen.rule(ctx, node, given)
+    pairs = zip(node.outputs, outputs, strict=True)
+    return [
+        x if x is None or x.lengths is None else evened(ctx, x, _rank(ctx, value))
+        for value, x in pairs
+    ]
+
+
+@contextlib.contextmanager
+def _captures_read(
+    ctx: Context, node: ir.Node, env: MutableMapping[ir.Value, Batched]
+) -> Iterator[None]:
+    """Let what the graphs of a node capture be stacked or packed where it is flat."""
+    captured = {v for _, graph in subgraphs(node) for v in captured_values(graph)}
+    flat = {v: x for v in captured if (x := env.get(v)) is not None and x.is_flat}
+    env.update({v: stacked_or_packed(ctx, x) for v, x in flat.items()})
+    try:
+        yield
+    finally:
+        env.update(flat)
+
+
+def _rank(ctx: Context, value: ir.Value) -> int | None:
+    dims = ctx.type_of(value).dims
+    return None if dims is None else len(dims)

@@ -20,19 +20,8 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.reading.evaluate import Numbers
 from passes.reading.integer_reads import INTEGERS
-from passes.reading.integers import (
-    Atom,
-    Dim,
-    Entry,
-    Greatest,
-    Least,
-    Linear,
-    Scalar,
-    Trip,
-    greatest,
-    is_nonnegative,
-    least,
-)
+from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar, Trip
+from passes.reading.number_order import greatest, is_nonnegative, least
 from passes.typing import Typing
 
 __all__ = ["LengthKey", "SampleNumbers", "SizeReads", "difference", "sole_lengths"]

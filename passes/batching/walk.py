@@ -11,11 +11,9 @@ stage that has all it reads, so that there are as few loops as the dependencies 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -23,12 +21,11 @@ from passes.batching import table
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.body_state import BodyState, WalkOptions
 from passes.batching.causes import Causes, Demotions, Inherited
-from passes.batching.context import Context, Operand, Output
+from passes.batching.context import Context, Operand
 from passes.batching.flat.moves import stacked_or_packed
-from passes.batching.layouts import Batched, Layout, with_flat
+from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.evening import evened
-from passes.batching.rule_choice import choose_rule, may_be_discrete, widens
+from passes.batching.rule_choice import choose_rule, may_be_discrete, run_rule, widens
 from passes.decisions import Code, Decline, Reason
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
@@ -202,14 +199,7 @@ class Walk(BodyState):
             builder = self.stage(stage)
             start, builder.origin = len(builder.nodes), self._path(node)
             try:
-                ctx = self._context(builder)
-                if chosen.takes_flat:
-                    outputs = chosen.rule(ctx, node, given)
-                else:
-                    given = with_flat(given, functools.partial(stacked_or_packed, ctx))
-                    with self._captures_read(ctx, node):
-                        outputs = chosen.rule(ctx, node, given)
-                outputs = self._evened(ctx, node, outputs)
+                outputs = run_rule(self._context(builder), chosen, node, given, self.env)
             finally:
                 builder.origin = self._origin
             draft.keep_all()
@@ -221,31 +211,6 @@ class Walk(BodyState):
                 typed = new.with_type(self.type_of(old))
                 self.env[old] = dataclasses.replace(typed, stage=stage, rounding=rounded)
                 self.share_constant(old, builder)
-
-    @contextlib.contextmanager
-    def _captures_read(self, ctx: Context, node: ir.Node) -> Iterator[None]:
-        """Let what the graphs of a node capture be stacked or packed where it is flat."""
-        captured = {v for _, graph in subgraphs(node) for v in captured_values(graph)}
-        flat = {v: x for v in captured if (x := self.env.get(v)) is not None and x.is_flat}
-        self.env.update({v: stacked_or_packed(ctx, x) for v, x in flat.items()})
-        try:
-            yield
-        finally:
-            self.env.update(flat)
-
-    def _evened(
-        self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]
-    ) -> list[Output | None]:
-        """Stack each packed output if its samples are proven to be equally long."""
-        pairs = zip(node.outputs, outputs, strict=True)
-        return [
-            x if x is None or x.lengths is None else evened(ctx, x, self._rank(value))
-            for value, x in pairs
-        ]
-
-    def _rank(self, value: ir.Value) -> int | None:
-        dims = self.type_of(value).dims
-        return None if dims is None else len(dims)
 
     def _promoted(self, operand: Operand) -> Operand:
         """Return what a rule reads in the place of a value that is there sample by sample."""

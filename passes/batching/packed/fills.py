@@ -19,7 +19,8 @@ from passes.batching.packed.padding import width_of
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Linear
+from passes.reading.number_order import is_nonnegative
 from passes.typing import ValueType
 
 __all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size", "sides_of_shape"]

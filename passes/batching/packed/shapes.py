@@ -18,7 +18,8 @@ from passes.batching.packed.fixed_length import single_rows
 from passes.batching.packed.row_by_row import crosses, packed_data, rows, same_rows, sample_axis
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Linear
+from passes.reading.number_order import is_nonnegative
 
 __all__ = [
     "expand_rows",

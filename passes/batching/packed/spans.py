@@ -25,7 +25,8 @@ from passes.batching.packed.single_places import reads_one_place, single_place
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds
 from passes.reading.vector_reads import number_at
 from passes.typing import ValueType

@@ -10,7 +10,8 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS, Numbers, fits
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Linear
+from passes.reading.number_order import is_nonnegative
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing

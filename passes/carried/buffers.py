@@ -25,9 +25,10 @@ from passes.decisions import Code
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds, bounds_of, slice_of
 from passes.typing.value_types import Typing
 

@@ -16,9 +16,10 @@ from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds, slice_of
 from passes.reading.written_numbers import is_writable, write_number
 

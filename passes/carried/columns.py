@@ -23,7 +23,8 @@ from passes.graph.made import (
 )
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Least, Linear, is_nonnegative
+from passes.reading.integers import Least, Linear
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import slice_of
 
 __all__ = ["Column", "find_columns", "is_last_axis"]

@@ -16,7 +16,8 @@ from passes.carried.shared_coordinates import all_places
 from passes.graph.graphs import constant_value, subgraphs
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
+from passes.reading.number_order import is_nonnegative
 
 __all__ = ["Reach", "own_coordinate", "own_span", "span_of"]
 

@@ -12,9 +12,10 @@ from passes.carried.wrapped import Wrapped
 from passes.carried.writes import is_distinct
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import is_nonnegative
 from passes.reading.written_numbers import write_number
 
 __all__ = ["Delay", "Onward", "Unwritten"]

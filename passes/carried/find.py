@@ -40,8 +40,9 @@ from passes.carried.several_rows import find_several_rows
 from passes.carried.views import find_viewed
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["with_patterns"]

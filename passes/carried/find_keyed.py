@@ -19,8 +19,9 @@ from passes.graph.made import axes_of, made_by, operand, skip_identities, throug
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integer_reads import FAR
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import cut_of
 from passes.typing.value_types import Typing, ValueType
 

@@ -23,8 +23,9 @@ from passes.graph.made import (
     through,
 )
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 from passes.typing.value_types import Typing
 

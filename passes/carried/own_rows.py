@@ -14,8 +14,9 @@ from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
 from passes.graph.builder import END
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import is_nonnegative
 from passes.reading.written_numbers import write_number
 
 __all__ = ["OwnRows"]

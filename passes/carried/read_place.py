@@ -16,7 +16,7 @@ from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import is_nonnegative
+from passes.reading.number_order import is_nonnegative
 from passes.typing.corrections import asked_dimension
 
 __all__ = ["find_joined", "formed"]

@@ -21,9 +21,10 @@ from passes.decisions import Code
 from passes.graph.made import made_by, operand, operands, shaped, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import is_nonnegative
 
 __all__ = ["Write", "find_write", "is_distinct", "placed_terms", "scattered_terms"]
 

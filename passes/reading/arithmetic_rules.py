@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.reading.integer_reads import FAR, INTEGERS, NumberReader, Numbers, Rule, zipped
-from passes.reading.integers import Dim, Linear, greatest, is_nonnegative, least
+from passes.reading.integers import Dim, Linear
+from passes.reading.number_order import greatest, is_nonnegative, least
 from passes.reading.vector_reads import lowest
 
 __all__ = ["ARITHMETIC_RULES"]

@@ -11,19 +11,10 @@ from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import (
-    TRIP,
-    Linear,
-    Quotient,
-    Scalar,
-    greatest,
-    if_positive,
-    is_nonnegative,
-    least,
-    not_more,
-)
+from passes.reading.integers import TRIP, Linear, Quotient, Scalar
 from passes.reading.iterations import Iteration
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import greatest, if_positive, is_nonnegative, least, not_more
 from passes.reading.trips import Trips
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing

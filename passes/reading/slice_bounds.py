@@ -10,7 +10,8 @@ from passes.graph.made import made_by, operand
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Linear
+from passes.reading.number_order import is_nonnegative
 from passes.reading.vector_reads import number_at
 
 __all__ = [

@@ -15,8 +15,9 @@ from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import FAR, size_along
-from passes.reading.integers import TRIP, Linear, is_nonnegative, not_more
+from passes.reading.integers import TRIP, Linear
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.number_order import is_nonnegative, not_more
 from passes.reading.slice_bounds import AxisCut, Bounds, axes_cut, cut_of, cuts_of
 from passes.typing.value_types import Typing
 

@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
 from passes.reading.integer_reads import NumberReader, Numbers, Rule, zipped
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Linear
+from passes.reading.number_order import is_nonnegative
 from passes.reading.vector_reads import lowest
 
 __all__ = ["TRUTH_RULES", "flat_size", "truth"]

@@ -15,7 +15,8 @@ from passes.reading.integer_reads import (
     fits,
     size_along,
 )
-from passes.reading.integers import Atom, Entry, Linear, Trip, greatest, is_nonnegative
+from passes.reading.integers import Atom, Entry, Linear, Trip
+from passes.reading.number_order import greatest, is_nonnegative
 
 __all__ = ["gather_numbers", "lowest", "made_size", "number_at", "slice_numbers"]
 

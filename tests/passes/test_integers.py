@@ -7,16 +7,8 @@ import pytest
 
 from passes.graph.opsets import find_misfit
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import (
-    TRIP,
-    Dim,
-    Least,
-    Linear,
-    Scalar,
-    greatest,
-    is_nonnegative,
-    least,
-)
+from passes.reading.integers import TRIP, Dim, Least, Linear, Scalar
+from passes.reading.number_order import greatest, is_nonnegative, least
 from passes.reading.written_numbers import describe
 from passes.typing import type_values
 

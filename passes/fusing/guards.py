@@ -17,9 +17,6 @@ from passes.graph.builder import Builder
 
 __all__ = ["read_shapes"]
 
-_INT64 = ir.DataType.INT64
-_BOOL = ir.DataType.BOOL
-
 
 def read_shapes(
     builder: Builder, count: ir.Value, asked: Sequence[Asked], *, gives_up: bool

@@ -17,8 +17,6 @@ __all__ = ["READERS", "SequenceReader"]
 READERS = frozenset({"ConcatFromSequence", "SequenceAt", "SequenceLength"})
 """The operators that make a tensor of a sequence."""
 
-Dims = Sequence[int | str | None]
-
 
 class SequenceReader:
     """Records reads of known sequences.

@@ -27,7 +27,6 @@ __all__ = [
     "FeedKind",
     "FeedMaker",
     "check_feeds",
-    "make_feeds",
     "read_expected",
     "read_feeds",
     "write_feeds",
@@ -256,25 +255,6 @@ class FeedMaker:
             for symbol in {dim for dim in spec.dims or () if isinstance(dim, str)}:
                 seen[symbol] = seen.get(symbol, 0) + 1
         return {symbol for symbol, count in seen.items() if count > 1}
-
-
-def make_feeds(
-    model: Any, cases: int = 8, seed: int = 0, promises: Promises | None = None
-) -> list[Feed]:
-    """Make inputs from a model's types that keep its promises.
-
-    Args:
-        model: The model (path, ModelProto, onnx_ir.Model or graphsurgeon Graph).
-        cases: How many feeds.
-        seed: The same seed gives the same feeds.
-        promises: The promises to keep; None reads those that the model carries.
-
-    Returns:
-        The feeds. The model may refuse some: types do not say everything, and only running it
-        tells.
-    """
-    maker = FeedMaker(model, seed, promises)
-    return [maker.draw(kind) for kind in maker.kinds(cases)]
 
 
 def _style(style: Style, kind: FeedKind) -> Style:

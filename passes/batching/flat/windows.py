@@ -26,8 +26,6 @@ from passes.typing.value_types import is_number
 
 __all__ = ["center_crop_pad", "pad", "padded_along"]
 
-_INT64 = ir.DataType.INT64
-
 
 def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Crop or pad each sample around its middle.

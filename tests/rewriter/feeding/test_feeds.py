@@ -13,12 +13,12 @@ from rewriter.feeding.feeds import (
     Feed,
     FeedMaker,
     check_feeds,
-    make_feeds,
     read_expected,
     read_feeds,
     write_feeds,
 )
 from rewriter.feeding.index_inputs import index_bounds
+from tests.rewriter.feeding.drawn import make_feeds
 
 ELEMENT_TYPES = (
     *("bool", "string", "float16", "bfloat16", "float", "double", "complex64", "complex128"),

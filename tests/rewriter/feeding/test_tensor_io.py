@@ -14,9 +14,10 @@ import pytest
 import rewriter
 from passes.errors import RewriteError
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
-from rewriter.feeding.feeds import check_feeds, make_feeds, read_feeds
+from rewriter.feeding.feeds import check_feeds, read_feeds
 from rewriter.model_files import models
 from rewriter.targets import TargetError
+from tests.rewriter.feeding.drawn import make_feeds
 
 ROOT = Path(__file__).parents[3]
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'

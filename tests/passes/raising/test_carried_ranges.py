@@ -170,6 +170,20 @@ def test_ranges_that_are_written_end_without_a_loop(name: str, opset: int) -> No
     assert same(before, found.model, *FEEDS) >= len(FEEDS) - 2
 
 
+@pytest.mark.parametrize("ranges", [OFFSETS, BOUNDS], ids=["offsets", "overlapping"])
+def test_squares_of_a_mask_that_the_model_makes(ranges: str) -> None:
+    """Both its axes are one number by proof, so that one question is asked for both."""
+    made = """height = Shape <end = 1> (square) sides = Concat <axis = 0> (height, height)
+        made = Expand (z, sides) begin = Identity"""
+    count = "offsets" if ranges == OFFSETS else "first"
+    text = loop("float[A,B]", "made", f"{ranges} {SQUARE} {written('half')}", count=count)
+    before = model(text.replace("begin = Identity", made), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert "MatMul" not in {node.op_type for node in found.model.graph.node}
+    assert same(before, found.model, *FEEDS) >= len(FEEDS) - 2
+
+
 def test_a_number_for_each_place_of_a_column() -> None:
     body = f"""{BOUNDS} {OTHERS} {part("down", 0, "a", "e")}  along = Identity (b)
             {grid("down", "along")}

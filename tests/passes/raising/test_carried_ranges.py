@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.passes.loops import model, read, same
@@ -265,19 +266,34 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_several_writes_and_rows_of_its_own(name: str) -> None:
-    state, begin, body = ROWS[name]
-    text = loop(state, begin, body).replace(
-        "float z", "float z, float[K,L,M] boxes, float[K,M] wide"
-    )
-    before = model(text, 18)
+def of_rows(state: str, begin: str, body: str) -> onnx.ModelProto:
+    text = loop(state, begin, body)
+    return model(text.replace("float z", "float z, float[K,L,M] boxes, float[K,M] wide"), 18)
+
+
+def prove_rows(before: onnx.ModelProto) -> None:
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     rng = np.random.default_rng(1)
     boxes = rng.standard_normal((70, 7, 6)).astype(np.float32)
     more = [{**f, "boxes": boxes, "wide": boxes[:, 0]} for f in FEEDS]
     assert same(before, found.model, *more) == len(more)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_several_writes_and_rows_of_its_own(name: str) -> None:
+    prove_rows(of_rows(*ROWS[name]))
+
+
+@pytest.mark.parametrize("name", ["grid", "range_and_place"])
+def test_rows_of_its_own_under_a_condition(name: str) -> None:
+    """The bounds are read in every iteration, so that the branch cannot fail."""
+    state, begin, body = ROWS[name]
+    inside = body.removeprefix(OWN).replace("s2 = ", "s3 = ")
+    written_or_not = f"""{OWN} pe = Gather <axis = 0> (p, i)
+        s2 = If (pe) <then_branch = yes () => ({state} s3) {{ {inside} }},
+            else_branch = no () => ({state} s4) {{ s4 = Identity (s) }}>"""
+    prove_rows(of_rows(state, begin, written_or_not))
 
 
 MOVING = OFFSETS.replace(bound("a", "offsets"), "a = Unsqueeze (i, zero1)")

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from passes.carried.columns import is_last_axis
-from passes.carried.shared_coordinates import all_places
-from passes.graph.graphs import constant_value, subgraphs
+from passes.carried.shared_coordinates import all_places, yielded_by_branches
+from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
@@ -69,7 +69,8 @@ def span_of(value: ir.Value, evaluator: Evaluator, depth: int = 0) -> Reach | No
         return known if len(known) == len(found) else None
 
     if node.op_type == "If":
-        return _around(spans(_yielded(node, value)))
+        at = list(node.outputs).index(skip_identities(value))
+        return _around(spans(yielded_by_branches(node, at)))
     given = operands(node)
     if node.op_type in _PICKS or _keeps_integers(node):
         return _around(spans(given[:1]))
@@ -82,14 +83,6 @@ def span_of(value: ir.Value, evaluator: Evaluator, depth: int = 0) -> Reach | No
         both = spans(given)
         return None if both is None else _joined(both, is_sum=node.op_type == "Add")
     return None
-
-
-def _yielded(node: ir.Node, value: ir.Value) -> list[ir.Value]:
-    """Return what the branches of an If yield, less what holds nothing."""
-    at = list(node.outputs).index(skip_identities(value))
-    found = [branch.outputs[at] for _, branch in subgraphs(node)]
-    arrays = [constant_value(v) for v in found]
-    return [v for v, a in zip(found, arrays, strict=True) if a is None or a.size]
 
 
 def _keeps_integers(node: ir.Node) -> bool:

@@ -84,9 +84,7 @@ def expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
         return rows
     if len(dims) < rank:
         rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, 1 + rank - len(dims)))])
-    number = builder.shape(rows, 0, 1)
-    shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
-    return builder.op("Expand", [rows, shape])
+    return joined.each_like(rows, carried.initial)
 
 
 class RunningPattern(Pattern):

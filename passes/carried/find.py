@@ -15,9 +15,9 @@ from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
 from passes.carried.clamps import find_clamped
 from passes.carried.delays import Delay, Onward, Unwritten
-from passes.carried.filters import find_filter
 from passes.carried.find_best import find_best, find_chosen
 from passes.carried.find_conditional import find_conditional
+from passes.carried.find_filters import find_filter
 from passes.carried.find_keyed import find_keyed_reads, is_read_elsewhere
 from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.find_reductions import find_reduction

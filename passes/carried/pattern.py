@@ -96,6 +96,12 @@ class Joined:
             return self.builder.op("CastLike", [self.builder.scalar(number), like])
         return self.builder.constant(np.array(number, dtype.numpy()))
 
+    def each_like(self, rows: ir.Value, value: ir.Value) -> ir.Value:
+        """Record rows, each of them expanded to the shape of a value: ``[n, *shape]``."""
+        sizes = [self.builder.shape(rows, 0, 1), self.builder.op("Shape", [value])]
+        shape = self.builder.op("Concat", sizes, {"axis": 0})
+        return self.builder.op("Expand", [rows, shape])
+
     def last_of(self, rows: ir.Value) -> ir.Value:
         """Record the last row."""
         return self.builder.op("Gather", [rows, self.builder.scalar(-1)], {"axis": 0})

@@ -78,9 +78,7 @@ def _in_one_shape(joined: Joined, carried: Carried, rows: ir.Value) -> tuple[ir.
         rank = joined.typing.rank(initial)
         assert rank is not None
         rows = like_initial(builder, first, rows, rank + 1, 0)
-    number = builder.shape(rows, 0, 1)
-    shape = builder.op("Concat", [number, builder.op("Shape", [initial])], {"axis": 0})
-    return first, builder.op("Expand", [rows, shape])
+    return first, joined.each_like(rows, initial)
 
 
 def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:

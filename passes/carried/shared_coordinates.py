@@ -11,7 +11,7 @@ from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 
-__all__ = ["all_places", "shared_coordinate"]
+__all__ = ["all_places", "shared_coordinate", "yielded_by_branches"]
 
 
 def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
@@ -53,11 +53,15 @@ def _keep_rows(one: ir.Value, other: ir.Value, evaluator: Evaluator) -> bool:
 
 def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:
     """Return the coordinate that places of whichever branch have in common."""
-    yielded = [branch.outputs[at] for _, branch in subgraphs(node)]
-    arrays = [constant_value(value) for value in yielded]
-    given = [v for v, a in zip(yielded, arrays, strict=True) if a is None or a.size]
-    found = {shared_coordinate(value, evaluator) for value in given}
+    found = {shared_coordinate(value, evaluator) for value in yielded_by_branches(node, at)}
     return found.pop() if len(found) == 1 else None
+
+
+def yielded_by_branches(node: ir.Node, at: int) -> list[ir.Value]:
+    """Return what the branches of an If yield as one of its outputs, less what holds nothing."""
+    found = [branch.outputs[at] for _, branch in subgraphs(node)]
+    arrays = [constant_value(value) for value in found]
+    return [v for v, array in zip(found, arrays, strict=True) if array is None or array.size]
 
 
 def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers, unproven_shape
+from passes.carried.joined import Joined, covers, unproven_shape
+from passes.carried.pattern import FLOATS, Pattern, Term
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities

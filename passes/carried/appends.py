@@ -8,15 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import (
-    Joined,
-    Pattern,
-    Term,
-    added,
-    dependent_values,
-    path_through,
-    same_dims,
-)
+from passes.carried.joined import Joined, same_dims
+from passes.carried.pattern import Pattern, Term, added, dependent_values, path_through
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value

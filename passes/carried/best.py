@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from passes.carried.filled import RunningPattern, begun, filled
 from passes.carried.hits import Hits
-from passes.carried.pattern import Joined, Term, covers, same_dims, unproven_shape
+from passes.carried.joined import Joined, covers, same_dims, unproven_shape
+from passes.carried.pattern import Term
 from passes.carried.running import running, total_of
 from passes.carried.weighed import weigh_all, weigh_losers
 from passes.graph.builder import Builder

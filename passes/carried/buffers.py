@@ -13,14 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows, unsqueezed
-from passes.carried.pattern import (
-    Joined,
-    Pattern,
-    Term,
-    added,
-    dependent_values,
-    path_through,
-)
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, added, dependent_values, path_through
 from passes.decisions import Code
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities

@@ -11,7 +11,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
-from passes.carried.pattern import Joined, Pattern, Term, dependent_values
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.builder import END, Builder

@@ -11,7 +11,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows, unsqueezed
-from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, added, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities

@@ -13,7 +13,8 @@ import onnx_ir as ir
 
 from passes.carried.doubling import check_steps, doubled
 from passes.carried.filled import RunningPattern, expanded
-from passes.carried.pattern import Joined, Term, added, dependent_values, path_through
+from passes.carried.joined import Joined
+from passes.carried.pattern import Term, added, dependent_values, path_through
 from passes.carried.reductions import TYPES
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, operand, skip_identities

@@ -10,7 +10,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term
 from passes.reading.iterations import Carried
 from passes.typing.value_types import ValueType
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined
+from passes.carried.joined import Joined
 from passes.carried.widths import IN_STEPS, check_width
 from passes.decisions import Code
 from passes.graph.builder import Builder

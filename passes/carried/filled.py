@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.doubling import check_steps, doubled
-from passes.carried.pattern import Joined, Pattern, same_dims
+from passes.carried.joined import Joined, same_dims
+from passes.carried.pattern import Pattern
 from passes.carried.widths import CHOSEN, check_width
 from passes.graph.builder import END, Builder
 from passes.reading.iterations import Carried

@@ -14,12 +14,8 @@ from passes.carried.appends import (
     has_no_rows,
     like_initial,
 )
-from passes.carried.pattern import (
-    Joined,
-    Pattern,
-    Term,
-    same_dims,
-)
+from passes.carried.joined import Joined, same_dims
+from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
 from passes.graph.made import made_by, operands
 from passes.loops.forms import SPLITTABLE

@@ -16,9 +16,10 @@ import onnx_ir as ir
 from passes.carried.filled import Begun, RunningPattern, expanded, filled
 from passes.carried.find_conditional import reread
 from passes.carried.in_branch import may_fail_apart
+from passes.carried.joined import Joined
 from passes.carried.masks import choice, flag_of
 from passes.carried.outside import known_outside
-from passes.carried.pattern import Joined, Term, added
+from passes.carried.pattern import Term, added
 from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.totals import truth_of
 from passes.graph.builder import Builder

@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filled import expanded
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, added, dependent_values
+from passes.carried.joined import Joined
+from passes.carried.pattern import FLOATS, Pattern, Term, added, dependent_values
 from passes.carried.selections import find_selection
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value

@@ -8,7 +8,8 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import FLOATS, Term
 from passes.carried.running import running
 from passes.carried.weighed import before_it_is_spoilt
 from passes.carried.widths import EXTREMES, check_width

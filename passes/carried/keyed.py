@@ -12,7 +12,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.filled import Begun, totals
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term
 from passes.carried.totals import rounds_in_order
 from passes.reading.iterations import Carried
 

@@ -11,9 +11,10 @@ import math
 import onnx_ir as ir
 
 from passes.carried.columns import find_columns
+from passes.carried.joined import Joined
 from passes.carried.joined_places import as_rows
 from passes.carried.last_ones import OLDEST_SCATTER, last_ones
-from passes.carried.pattern import Joined, Term, dependent_values
+from passes.carried.pattern import Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.row_shapes import are_numbers, as_rows_of
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of

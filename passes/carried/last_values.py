@@ -6,7 +6,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern, Term, dependent_values
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.running import without_one
 from passes.carried.totals import behind_initial
 from passes.graph.builder import END

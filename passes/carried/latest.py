@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filled import Begun, RunningPattern, totals
-from passes.carried.pattern import Joined, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import Term
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 

@@ -9,7 +9,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import Term
 from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined
+from passes.carried.joined import Joined
 from passes.graph.builder import END
 
 __all__ = ["Marked", "covered_places", "last_writers", "reached_places", "rows_of_writers"]

@@ -12,7 +12,8 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern, Term, covers
+from passes.carried.joined import Joined, covers
+from passes.carried.pattern import Pattern, Term
 from passes.carried.range_marks import Marked, covered_places, last_writers, rows_of_writers
 from passes.decisions import Code
 from passes.graph.builder import Builder

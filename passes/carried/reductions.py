@@ -6,7 +6,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers, same_dims
+from passes.carried.joined import Joined, covers, same_dims
+from passes.carried.pattern import FLOATS, Pattern, Term
 from passes.carried.running import running, total_of, without_one
 from passes.carried.totals import (
     behind_initial,

@@ -12,12 +12,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.filled import RunningPattern, begun, filled, totals
+from passes.carried.joined import Joined
 from passes.carried.masks import choice, flag_of, less_than_one, neutral_value
-from passes.carried.pattern import (
-    Joined,
-    Term,
-    path_through,
-)
+from passes.carried.pattern import Term, path_through
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order

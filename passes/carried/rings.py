@@ -10,8 +10,9 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.carried.joined import Joined
 from passes.carried.last_places import LastWrite, find_last_write
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.pattern import Pattern, Term
 from passes.carried.selections import find_selection
 from passes.graph.builder import END
 from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through

@@ -13,7 +13,8 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, added, dependent_values
 from passes.carried.row_bodies import NotOwnRowError, RowBody
 from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.writes import is_distinct

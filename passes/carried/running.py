@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.appends import like_initial
 from passes.carried.doubling import check_steps, doubled
-from passes.carried.pattern import Joined, same_dims
+from passes.carried.joined import Joined, same_dims
 from passes.carried.widths import IN_STEPS, INTEGER_EXTREMES, WRITTEN, check_width
 from passes.graph.builder import END, Builder
 from passes.reading.iterations import Carried

@@ -15,8 +15,9 @@ import onnx_ir as ir
 from passes.carried.filters import Filter
 from passes.carried.find_filters import row_behind
 from passes.carried.in_branch import may_fail_apart
+from passes.carried.joined import same_dims
 from passes.carried.masks import flag_of
-from passes.carried.pattern import Term, added, dependent_values, same_dims
+from passes.carried.pattern import Term, added, dependent_values
 from passes.carried.selections import find_selection, hoist
 from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope

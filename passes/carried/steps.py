@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.conditional import Conditional
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term
 from passes.carried.writes import Write
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined
+from passes.carried.joined import Joined
 from passes.graph.builder import Builder
 
 __all__ = ["Plane", "Side", "coordinates_of", "places_of", "turned_by", "turned_to_front"]

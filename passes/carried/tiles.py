@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.joined import Joined
 from passes.carried.joined_places import Places
 from passes.carried.last_ones import OLDEST_SCATTER, last_ones
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.pattern import Pattern, Term
 from passes.carried.tile_places import (
     Plane,
     Side,

@@ -8,8 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import like_initial
+from passes.carried.joined import Joined, covers
 from passes.carried.masks import neutral_of
-from passes.carried.pattern import FLOATS, Joined, covers
+from passes.carried.pattern import FLOATS
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.made import operand, operands

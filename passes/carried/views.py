@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import ASK_SHAPE, Joined, Pattern
+from passes.carried.joined import Joined
+from passes.carried.pattern import ASK_SHAPE, Pattern
 from passes.carried.row_reads import needed_for
 from passes.carried.wrapped import Wrapped
 from passes.graph.builder import Builder

@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filled import Begun
-from passes.carried.pattern import Joined, added
+from passes.carried.joined import Joined
+from passes.carried.pattern import added
 from passes.carried.selections import Selection
 from passes.graph.builder import END, Builder
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from passes.carried.pattern import Joined
+from passes.carried.joined import Joined
 from passes.decisions import Code
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError

@@ -6,7 +6,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term
 from passes.reading.iterations import Carried
 
 __all__ = ["Wrapped"]

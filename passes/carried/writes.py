@@ -10,8 +10,9 @@ import onnx_ir as ir
 
 from passes.carried.coordinate_ranges import Reach, own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
+from passes.carried.joined import Joined
 from passes.carried.joined_places import Places
-from passes.carried.pattern import ASK_SHAPE, FLOATS, Joined, Pattern, Term, dependent_values
+from passes.carried.pattern import ASK_SHAPE, FLOATS, Pattern, Term, dependent_values
 from passes.carried.read_back import find_elements_back, find_read_back
 from passes.carried.row_shapes import are_numbers, as_rows_of
 from passes.carried.shared_coordinates import shared_coordinate

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from passes.carried.joined import Joined
 from passes.carried.last_ones import OLDEST_SCATTER
 from passes.carried.last_places import LastWrite, scatter_last
-from passes.carried.pattern import Joined, Pattern, Term
+from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined, Pattern
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.made import skip_identities

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from passes.carried.pattern import covers
+from passes.carried.joined import covers
 from passes.typing import type_values
 from tests.passes.loops import model, read, same
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -77,6 +77,20 @@ class Work:
     warnings: list[str] = dataclasses.field(default_factory=list)
     placement: PredictedPlacement | None = None
 
+    def add(self, one: ir.passes.InPlacePass, declined: Mapping[str, Decision]) -> None:
+        """Add what a pass found.
+
+        Args:
+            one: The pass.
+            declined: What passes before it said of maps that it may speak of too; that counts.
+        """
+        self.assumptions.extend(getattr(getattr(one, "io", one), "assumptions", ()))
+        self.decisions.extend(
+            d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
+            for d in getattr(one, "decisions", ())
+        )
+        self.warnings.extend(getattr(one, "warnings", ()))
+
 
 def run_passes(
     model: ir.Model,
@@ -110,12 +124,7 @@ def run_passes(
         is_changed |= modified
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
-        work.assumptions.extend(getattr(getattr(one, "io", one), "assumptions", ()))
-        work.decisions.extend(
-            d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
-            for d in getattr(one, "decisions", ())
-        )
-        work.warnings.extend(getattr(one, "warnings", ()))
+        work.add(one, declined)
         name, seconds = type(one).__name__, time.perf_counter() - start
         counts, counted = counted, count_operators(model) if modified else counted
         if logger.isEnabledFor(level):
@@ -127,15 +136,8 @@ def run_passes(
         forget_shapes(yielded)
     make_names_unique(model)
     drop_initializers(model, unread)
-    if any(decision.verdict is Verdict.KEPT for decision in work.decisions):
-        work.decisions = without_replaced(work.decisions, model)
-    if any(decision.readers for decision in work.decisions):
-        work.decisions = with_reasons_of_readers(work.decisions)
-    if not _operators(counted).isdisjoint(("Loop", "Scan")):
-        work.decisions = with_built_sequences(work.decisions, model)
-        work.decisions = with_left_loops(work.decisions, model, options.strategy)
-    if any(decision.reasons for decision in work.decisions):
-        work.decisions = with_named_inputs(work.decisions, sources, options.promises.uniform)
+    has_loops = not _operators(counted).isdisjoint(("Loop", "Scan"))
+    work.decisions = _settled(work.decisions, model, options, sources, has_loops=has_loops)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     work.warnings += version_warnings(model, target)
@@ -145,6 +147,27 @@ def run_passes(
         work.blocked += off_device(found)
     forget_paths(all_nodes(model))
     return work
+
+
+def _settled(
+    decisions: list[Decision],
+    model: ir.Model,
+    options: Options,
+    sources: Mapping[str, frozenset[str]],
+    *,
+    has_loops: bool,
+) -> list[Decision]:
+    """Return what is said of each map of the new model, which holds Loops or Scans or none."""
+    if any(decision.verdict is Verdict.KEPT for decision in decisions):
+        decisions = without_replaced(decisions, model)
+    if any(decision.readers for decision in decisions):
+        decisions = with_reasons_of_readers(decisions)
+    if has_loops:
+        decisions = with_built_sequences(decisions, model)
+        decisions = with_left_loops(decisions, model, options.strategy)
+    if any(decision.reasons for decision in decisions):
+        decisions = with_named_inputs(decisions, sources, options.promises.uniform)
+    return decisions
 
 
 def _has_work(one: ir.passes.InPlacePass, model: ir.Model, counted: OperatorCounts) -> bool:

@@ -67,6 +67,31 @@ def read_sequence_map(
     Raises:
         RewriteError: The node breaks the specification of SequenceMap.
     """
+    _check_node(node, path, typing)
+    body = node.attributes["body"].as_graph()
+    elements: list[tuple[ir.Value, ElementSource]] = []
+    shared: list[tuple[ir.Value, ir.Value]] = []
+    for position, (inner, outer) in enumerate(zip(body.inputs, node.inputs, strict=True)):
+        value = _given(outer, position, path)
+        if not _is_mapped(value, position, path, typing):
+            shared.append((inner, value))
+        elif with_boundaries:
+            elements.append((inner, sequence_source(value, typing)))
+        else:
+            elements.append((inner, SequenceSource(value)))
+    results: list[MapResult] = []
+    for position, value in enumerate(node.outputs):
+        alone = [MapResult(position, "sequence", value)]
+        results += results_of(position, value, graph) if with_boundaries else alone
+    return MapSite(node, graph, path, elements, shared, body, results)
+
+
+def _check_node(node: ir.Node, path: str, typing: Typing) -> None:
+    """Check that a SequenceMap has a body, what its body reads and yields, and a sequence first.
+
+    Raises:
+        RewriteError: It has not.
+    """
     if "body" not in node.attributes or not node.inputs or node.inputs[0] is None:
         raise RewriteError(
             f"SequenceMap '{path}' lacks its body or its first input: the model is not valid; "
@@ -83,34 +108,34 @@ def read_sequence_map(
             f"SequenceMap '{path}' maps over '{node.inputs[0].name}', which is a tensor: its "
             "first input must be a sequence; cut the tensor with SplitToSequence."
         )
-    elements: list[tuple[ir.Value, ElementSource]] = []
-    shared: list[tuple[ir.Value, ir.Value]] = []
-    for position, (inner, outer) in enumerate(zip(body.inputs, node.inputs, strict=True)):
-        if outer is None:
-            raise RewriteError(
-                f"SequenceMap '{path}' leaves out input {position}, which its body reads: give it."
-            )
-        kind = True if position == 0 else typing.is_sequence(outer)
-        if kind is None:
-            raise RewriteError(
-                f"SequenceMap '{path}' reads '{outer.name}', of which nothing tells whether it is "
-                "a sequence or a tensor: declare its type in the model (value_info)."
-            )
-        if kind:
-            source = sequence_source(outer, typing) if with_boundaries else SequenceSource(outer)
-            elements.append((inner, source))
-        else:
-            shared.append((inner, outer))
-    results = [
-        result
-        for position, value in enumerate(node.outputs)
-        for result in (
-            results_of(position, value, graph)
-            if with_boundaries
-            else [MapResult(position, "sequence", value)]
+
+
+def _given(value: ir.Value | None, position: int, path: str) -> ir.Value:
+    """Return an input that a SequenceMap must have.
+
+    Raises:
+        RewriteError: It is left out.
+    """
+    if value is None:
+        raise RewriteError(
+            f"SequenceMap '{path}' leaves out input {position}, which its body reads: give it."
         )
-    ]
-    return MapSite(node, graph, path, elements, shared, body, results)
+    return value
+
+
+def _is_mapped(value: ir.Value, position: int, path: str, typing: Typing) -> bool:
+    """Whether an input is a sequence, of which each sample reads its element.
+
+    Raises:
+        RewriteError: Nothing tells it.
+    """
+    is_sequence = True if position == 0 else typing.is_sequence(value)
+    if is_sequence is None:
+        raise RewriteError(
+            f"SequenceMap '{path}' reads '{value.name}', of which nothing tells whether it is "
+            "a sequence or a tensor: declare its type in the model (value_info)."
+        )
+    return is_sequence
 
 
 def results_of(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[MapResult]:

@@ -51,16 +51,7 @@ def write_behind(
     collected = {one.pattern.carried.inner for one in read.behind if one.collects is not None}
     for one in read.behind:
         pattern = one.pattern
-        if options.exact and pattern.rounds:
-            detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
-            raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
-        is_cheap = pattern.cheap_from is not None and opset >= pattern.cheap_from
-        weighs_cost = options.auto and not options.lacks
-        if weighs_cost and pattern.is_dear and not is_cheap:
-            detail = (
-                f"{_title(pattern.name, pattern.carried.inner)} compares each place with each "
-            )
-            raise NotAMapError(Code.COST, f"{detail}iteration", pattern.carried.next.producer())
+        _check_options(pattern, opset, options)
         for term, entry in zip(one.terms, pattern.terms, strict=True):
             is_part = _is_part(outputs[term], site, typings.proven)
             if entry.kind == "stacked" and not (pattern.grows or entry.is_alike or is_part):
@@ -76,7 +67,7 @@ def write_behind(
             opset,
             branches="If" not in options.lacks,
             is_collected=pattern.carried.inner in collected,
-            weighs_cost=weighs_cost,
+            weighs_cost=_weighs_cost(options),
             made=made,
         )
         if pattern.carried.inner in read.shaped:
@@ -86,6 +77,25 @@ def write_behind(
         else:
             pairs.append((one.result, pattern.write_all(joined, is_after=one.collects)))
     return pairs
+
+
+def _weighs_cost(options: FuseOptions) -> bool:
+    """Whether what would be slower than the Loop stays one."""
+    return options.auto and not options.lacks
+
+
+def _check_options(pattern: Pattern, opset: int, options: FuseOptions) -> None:
+    """Check that the caller takes what a pattern does.
+
+    Raises:
+        NotAMapError: It rounds, or is slower than the Loop, and that is refused.
+    """
+    title, node = _title(pattern.name, pattern.carried.inner), pattern.carried.next.producer()
+    if options.exact and pattern.rounds:
+        raise NotAMapError(Code.EXACT, f"{title} would add in another order", node)
+    is_cheap = pattern.cheap_from is not None and opset >= pattern.cheap_from
+    if _weighs_cost(options) and pattern.is_dear and not is_cheap:
+        raise NotAMapError(Code.COST, f"{title} compares each place with each iteration", node)
 
 
 def _is_part(value: ir.Value, site: MapSite, typing: Typing) -> bool:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.promises import Promises
-from passes.tensors.io import TensorIo
+from passes.tensors.io import PassedSequence, TensorIo
 
 __all__ = ["Dim", "InputSpec", "input_specs"]
 
@@ -72,51 +72,69 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
     # A promise about a value inside can only be kept by inputs that are uniform themselves.
     names = {value.name for value in model.graph.inputs}
     all_uniform = bool(promises.uniform - names)
-    initializers = model.graph.initializers
     io = TensorIo.read(model)
     lengths = {passed.lengths for passed in io.inputs.values()}
-    specs = []
-    for value in model.graph.inputs:
-        if value.name in lengths:
-            continue
-        passed = io.inputs.get(value.name or "")
-        kind = value.type
-        is_optional = isinstance(kind, ir.OptionalType)
-        if isinstance(kind, ir.OptionalType):
-            kind = kind.elem_type
-        is_sequence = isinstance(kind, ir.SequenceType)
-        if isinstance(kind, ir.SequenceType):
-            kind = kind.elem_type
-        if not _is_known(kind) or value.name is None:
-            raise RewriteError(
-                f"input {value.name!r} is of type {value.type}, for which no values can be given: "
-                "only tensors, sequences of tensors and optionals of both are known; declare "
-                "such a type for it"
-            )
-        dims = None if value.shape is None else tuple(_dim(dim) for dim in value.shape)
-        if passed is not None:
-            dims = passed.dims
-        promised = promises.input_shapes.get(value.name)
-        declared = dims if promised is None else _merge(dims, tuple(promised))
-        dims = declared
-        if promised is not None and (is_sequence or passed) and not promises.trust_types:
-            dims = _opened(declared, tuple(promised))
-        _check_rank(value.name, dims)
-        specs.append(
-            InputSpec(
-                name=value.name,
-                dtype=kind.dtype,
-                dims=dims,
-                is_sequence=is_sequence or passed is not None,
-                is_optional=is_optional,
-                is_required=value.name not in initializers and not is_optional,
-                is_uniform=all_uniform
-                or value.name in promises.uniform
-                or (passed is not None and passed.form == "stacked"),
-                declared=declared,
-            )
+    return [
+        _spec(value, model, promises, io.inputs.get(value.name or ""), is_uniform=all_uniform)
+        for value in model.graph.inputs
+        if value.name not in lengths
+    ]
+
+
+def _spec(
+    value: ir.Value,
+    model: ir.Model,
+    promises: Promises,
+    passed: PassedSequence | None,
+    *,
+    is_uniform: bool,
+) -> InputSpec:
+    """Read the specification of one input.
+
+    Args:
+        value: The input.
+        model: The model.
+        promises: What is promised of it.
+        passed: The sequence that it passes as a tensor, if it does.
+        is_uniform: Whether every sequence has elements of one shape.
+
+    Raises:
+        RewriteError: See `input_specs`.
+    """
+    kind = value.type
+    is_optional = isinstance(kind, ir.OptionalType)
+    if isinstance(kind, ir.OptionalType):
+        kind = kind.elem_type
+    is_sequence = isinstance(kind, ir.SequenceType)
+    if isinstance(kind, ir.SequenceType):
+        kind = kind.elem_type
+    if not _is_known(kind) or value.name is None:
+        raise RewriteError(
+            f"input {value.name!r} is of type {value.type}, for which no values can be given: "
+            "only tensors, sequences of tensors and optionals of both are known; declare "
+            "such a type for it"
         )
-    return specs
+    dims = None if value.shape is None else tuple(_dim(dim) for dim in value.shape)
+    if passed is not None:
+        dims = passed.dims
+    promised = promises.input_shapes.get(value.name)
+    declared = dims if promised is None else _merge(dims, tuple(promised))
+    dims = declared
+    if promised is not None and (is_sequence or passed) and not promises.trust_types:
+        dims = _opened(declared, tuple(promised))
+    _check_rank(value.name, dims)
+    return InputSpec(
+        name=value.name,
+        dtype=kind.dtype,
+        dims=dims,
+        is_sequence=is_sequence or passed is not None,
+        is_optional=is_optional,
+        is_required=value.name not in model.graph.initializers and not is_optional,
+        is_uniform=is_uniform
+        or value.name in promises.uniform
+        or (passed is not None and passed.form == "stacked"),
+        declared=declared,
+    )
 
 
 def _is_known(kind: ir.TypeProtocol | None) -> TypeGuard[ir.TensorType]:

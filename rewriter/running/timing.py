@@ -69,12 +69,7 @@ def bench(
         RewriteError: The model cannot be rewritten, or no input is found that it accepts.
         BackendError: The backend refuses the rewritten model.
     """
-    if isinstance(sizes, str):
-        raise RewriteError(f"sizes is {sizes!r}: give a list of numbers, such as [1, 64, 1024]")
-    if min(sizes or SIZES) < 1:
-        raise RewriteError(f"sizes is {list(sizes or ())}: give numbers from 1 on")
-    if threads < 0:
-        raise RewriteError(f"threads is {threads}: give a number from 1, or 0 for all")
+    _check_arguments(sizes, threads)
     before = models.take(model).model
     weights.require(before)
     result = pipeline.rewrite(before, **options)
@@ -93,8 +88,48 @@ def bench(
         maker.sized(max(wanted), dimension)  # refused before any time is spent
         draw = _drawn(maker, dimension, sessions)
     clock = _Clock(seconds, len(wanted), repeats, is_asked=sizes is not None)
-    rows: list[BenchRow] = []
+    rows, is_cut_short = _timed(wanted, draw, sessions, clock, on_size)
     stopped = ""
+    if is_cut_short:
+        stopped = f"no more than {rows[-1].size:,}: the next size would exceed {seconds:g} s"
+    version = f"{backend} {BACKENDS[backend].version}".strip()
+    used = threads if backend == "onnxruntime" else 0
+    axis = dimension or "samples"
+    same = result.report.nothing_to_do
+    return Bench(tuple(rows), axis, version, device, used, seed, refusal, stopped, same)
+
+
+def _check_arguments(sizes: Sequence[int] | None, threads: int) -> None:
+    """Check what is asked for.
+
+    Raises:
+        RewriteError: It cannot be done.
+    """
+    if isinstance(sizes, str):
+        raise RewriteError(f"sizes is {sizes!r}: give a list of numbers, such as [1, 64, 1024]")
+    if min(sizes or SIZES) < 1:
+        raise RewriteError(f"sizes is {list(sizes or ())}: give numbers from 1 on")
+    if threads < 0:
+        raise RewriteError(f"threads is {threads}: give a number from 1, or 0 for all")
+
+
+def _timed(
+    wanted: Sequence[int],
+    draw: _Draw,
+    sessions: Sequence[Session],
+    clock: _Clock,
+    on_size: Callable[[str], None] | None,
+) -> tuple[list[BenchRow], bool]:
+    """Return the times at each size, and whether there was no time for all sizes.
+
+    Args:
+        wanted: The sizes.
+        draw: Gives inputs of a size.
+        sessions: The model as given, if it runs, and the rewritten one.
+        clock: Runs them.
+        on_size: Called before each size with a few words.
+    """
+    rows: list[BenchRow] = []
     for size in wanted:
         if on_size is not None:
             on_size(f"at {size:,}")
@@ -102,16 +137,11 @@ def bench(
         if rows and actual == rows[-1].size:
             break  # all shapes are fixed
         if rows and clock.is_over(rows[-1], actual):
-            stopped = f"no more than {rows[-1].size:,}: the next size would exceed {seconds:g} s"
-            break
+            return rows, True
         medians, count = clock.medians(sessions, feed)
-        given = None if slow is None else medians[0]
+        given = medians[0] if len(sessions) > 1 else None
         rows.append(BenchRow(actual, given, medians[-1], count, drawn_text(feed)))
-    version = f"{backend} {BACKENDS[backend].version}".strip()
-    used = threads if backend == "onnxruntime" else 0
-    axis = dimension or "samples"
-    same = result.report.nothing_to_do
-    return Bench(tuple(rows), axis, version, device, used, seed, refusal, stopped, same)
+    return rows, False
 
 
 def drawn_text(feed: Mapping[str, Any]) -> str:

@@ -42,7 +42,7 @@ def check_steps(joined: Joined, carried: Carried, widest: int = IN_STEPS) -> Non
         NotAMapError: The number of iterations is known, and too large; or a row is too wide.
     """
     check_width(joined, carried, widest)
-    count = joined.trips.exact
+    count = joined.trips.static
     if count is not None and count.bit_length() > _MOST_STEPS:
         detail = f"'{carried.inner.name}' needs running totals of more than 4,095 iterations"
         raise NotAMapError(Code.RECURRENCE, detail, carried.next.producer())
@@ -57,7 +57,7 @@ def doubled(joined: Joined, values: Sequence[ir.Value], step: Step) -> list[ir.V
         step: Records one step: given such tensors, the numbers of their rows, and how many rows
             before each the one stands that it is joined to.
     """
-    builder, count = joined.builder, joined.trips.exact
+    builder, count = joined.builder, joined.trips.static
     if count is not None:
         return _steps(builder, values, step, 0, count.bit_length())
     if not joined.branches:

@@ -85,7 +85,7 @@ class Joined:
     @property
     def runs(self) -> bool:
         """Whether there is at least one iteration by proof."""
-        return bool(self.trips.exact)
+        return bool(self.trips.static)
 
     def reduce(self, op_type: str, rows: ir.Value) -> ir.Value:
         """Record a reduction over axis 0, which is left out."""

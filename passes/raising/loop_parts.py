@@ -72,8 +72,8 @@ def find_rounding(nodes: Iterable[ir.Node], opset: int) -> ir.Node | None:
 
 def row_count(facts: LoopFacts, trips: Trips, needs: Needs, typings: Typings) -> int | str:
     """Return the number of iterations, or a symbol for it, as the dimension of tensors of rows."""
-    if trips.exact is not None:
-        return trips.exact
+    if trips.static is not None:
+        return trips.static
     whole = [read.source for read in needs.found if isinstance(read, Element) and read.is_whole]
     for source in [*(source for _, source in facts.iteration.scanned), *whole]:
         dim = source.dimension(typings.proven)
@@ -104,7 +104,7 @@ def find_parts(
         opset: Version of ONNX's operators.
         patterns: Whether carried values with a pattern are computed beside the Loop.
     """
-    if trips.exact is not None and trips.exact < _FEWEST:
+    if trips.static is not None and trips.static < _FEWEST:
         return []
     on = Dependence(facts, needs, typing, opset, patterns=patterns)
     if not on.core:

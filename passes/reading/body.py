@@ -111,7 +111,7 @@ class BodyWriter:
                 self._check_speculated(node)
         self._copy(self.facts.added, needed)
         body = self._close(outputs)
-        number = IndexSource(self.trips.write, self.trips.exact, self.whole)
+        number = IndexSource(self.trips.write, self.trips.static, self.whole)
         site = MapSite(
             iteration.node,
             graph,

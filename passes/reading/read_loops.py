@@ -172,7 +172,7 @@ def _type_first(
     site = first.site
     rows = {r.value: site.body.outputs[r.output] for r in site.results}
     rows |= {b.result: b.pattern.carried.initial for b in first.behind}
-    count: int | str | None = trips.exact
+    count: int | str | None = trips.static
     if count is None:
         count = site.elements[0][1].dimension(typings.proven)
     type_rows({tensor: rows[tensor] for tensor in wanted.values()}, count, typings)

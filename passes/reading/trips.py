@@ -30,8 +30,8 @@ class Trips:
     by_condition: bool = False
 
     @property
-    def exact(self) -> int | None:
-        """The number, if it is a constant."""
+    def static(self) -> int | None:
+        """The number, if it is the same in every run."""
         return self.number.number if self.gate is None else None
 
     def write(self, builder: Builder) -> ir.Value:

@@ -142,20 +142,27 @@ def _is_without_zero(target: ir.Value) -> bool:
 
 
 def _is_settled(value: ir.Value, types: Types) -> bool:
-    """Whether a value hangs on constants and on known dimensions only."""
-    pending = [value]
+    """Whether a value hangs on constants and on known dimensions only.
+
+    Which dimensions are known is asked last, since the types of the whole model say so.
+    """
+    pending, shapes = [value], list[ir.Node]()
     seen: set[ir.Node] = set()
-    while pending:
+    while pending or shapes:
+        if not pending:
+            shape = shapes.pop()
+            if not types.has_static_shape(shape):
+                pending += operands(shape)
+            continue
         one = pending.pop()
         node = one.producer()
         if node is None:
             if constant_value(one) is None:
                 return False
-        elif node not in seen and not _asks_static_shape(node, types):
+        elif node not in seen:
             seen.add(node)
-            pending += operands(node)
+            if is_operator(node, ("Shape", "Size")):
+                shapes.append(node)
+            else:
+                pending += operands(node)
     return True
-
-
-def _asks_static_shape(node: ir.Node, types: Types) -> bool:
-    return is_operator(node, ("Shape", "Size")) and types.has_static_shape(node)

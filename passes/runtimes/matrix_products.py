@@ -27,9 +27,10 @@ __all__ = [
 def is_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether a product has a vector on its right, and rows that there may be none of."""
     left, right = operands(node)
+    if types.rank(right) != 1:
+        return False
     rank = types.rank(left)
-    is_matrix = rank is not None and rank > 1
-    return is_matrix and types.rank(right) == 1 and types.may_be_empty(left)
+    return rank is not None and rank > 1 and types.may_be_empty(left)
 
 
 def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -50,10 +51,11 @@ def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]
 def is_left_short(node: ir.Node, types: Types) -> bool:
     """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
     left, right = operands(node)
-    rank, own = types.rank(right), types.rank(left)
-    if rank is None or own is None or own >= rank or rank < 3:
+    rank = types.rank(right)
+    if rank is None or rank < 3:
         return False
-    return types.may_be_empty(right, slice(-2))
+    own = types.rank(left)
+    return own is not None and own < rank and types.may_be_empty(right, slice(-2))
 
 
 def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

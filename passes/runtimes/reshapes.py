@@ -53,7 +53,7 @@ def is_of_a_shape(node: ir.Node, types: Types) -> bool:
     Where onnxruntime knows the numbers it takes their product for how many they are.
     """
     numbers = operand(node, 0)
-    return types.rank(numbers) != 0 and comes_from_a_shape(numbers)
+    return comes_from_a_shape(numbers) and types.rank(numbers) != 0
 
 
 def comes_from_a_shape(numbers: ir.Value) -> bool:

@@ -16,11 +16,15 @@ from passes.graph.graphs import (
     graphs_inside,
     is_operator,
 )
+from passes.graph.made import made_by, operand
 from passes.graph.opsets import element_type_by_makers
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
 __all__ = ["Types"]
+
+_KEEP_RANK = ("Cast", "CastLike", "Identity", "Transpose")
+"""Operators whose result has the rank of their first operand."""
 
 
 class Types:
@@ -51,8 +55,11 @@ class Types:
         return isinstance(self._typing[value].type, ir.TensorType)
 
     def rank(self, value: ir.Value) -> int | None:
-        """Return the rank of a tensor."""
-        return self._typing.rank(value) if value.shape is None else len(value.shape)
+        """Return the rank of a tensor: as declared in front of what keeps it, or as inferred."""
+        kept = value
+        while kept.shape is None and (node := made_by(kept, *_KEEP_RANK)) is not None:
+            kept = operand(node, 0)
+        return self._typing.rank(value) if kept.shape is None else len(kept.shape)
 
     def dims(self, value: ir.Value) -> Sequence[int | str | None] | None:
         """Return the dimensions of a tensor as far as they are known."""

@@ -23,7 +23,7 @@ _ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class CountedNumbers(Evaluator):
-    """Reads integers of a body, one input of which may be the number of the sample.
+    """Reads integers of a body; one of its inputs may be the number of the sample.
 
     Attributes:
         index: That input, if there is one.

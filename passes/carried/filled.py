@@ -115,7 +115,7 @@ class RunningPattern(Pattern):
 
 
 def filled(builder: Builder, given: Begun) -> ir.Value:
-    """Record for each row the last one up to it of which the flag is true.
+    """Record for each row the last row up to it with a true flag.
 
     The rows that count are taken out; how many flags there were so far is the place among them.
     Elements with flags of their own are laid out one behind the other, the iterations of the
@@ -142,7 +142,7 @@ def _taken(builder: Builder, rows: ir.Value, flags: ir.Value) -> ir.Value:
 def totals(
     joined: Joined, carried: Carried, given: Begun, family: str, dtype: ir.DataType
 ) -> ir.Value:
-    """Record for each row the total of all since the last one of which the flag is true.
+    """Record for each row the total of all rows since the last one with a true flag.
 
     Integers are summed at once, and what was summed up to the flag is taken off, which is exact
     even where sums overflow. What else is joined in steps of twice as many rows each.
@@ -173,7 +173,7 @@ def totals(
         before, since = (b.op("Gather", [value, read], {"axis": 0}) for value in values)
         rows, marks = values
         total = b.op(family, [before, rows])
-        if dtype == ir.DataType.BOOL:  # of which onnxruntime has no Where
+        if dtype == ir.DataType.BOOL:  # onnxruntime has no Where of booleans
             left = b.op("And", [b.op("Not", [marks]), total])
             total = b.op("Or", [b.op("And", [marks, rows]), left])
         else:

@@ -146,7 +146,7 @@ def _taken(
     pairs: Sequence[tuple[ir.Node, ir.Node]],
     typing: Typing,
 ) -> list[ir.Node]:
-    """Return nodes, the last of which is an If that computes a row only where it is taken."""
+    """Return nodes; the last one is an If that computes a row only where it is taken."""
     dtype, is_scalar = typing.dtype(carried.initial), typing.dims(carried.initial) == ()
     assert dtype is not None
     family = "Or" if dtype == ir.DataType.BOOL else "Add"

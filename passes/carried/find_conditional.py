@@ -1,4 +1,4 @@
-"""Finds writes under a condition: an If, one branch of which writes to what is carried."""
+"""Finds writes under a condition: an If with one branch that writes to what is carried."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def reread(node: ir.Node, values: Mapping[ir.Value, ir.Value]) -> None:
 
 
 def _limited(terms: Sequence[Term], flag: ir.Value) -> tuple[list[Term], list[ir.Node]]:
-    """Return terms of which an iteration gives no rows where its flag is false."""
+    """Return the terms, without rows in iterations whose flag is false."""
     found, nodes = [], []
     for term in terms:
         if term.kind == "concatenated":
@@ -126,7 +126,7 @@ def _limited(terms: Sequence[Term], flag: ir.Value) -> tuple[list[Term], list[ir
 
 
 def _cut(term: Term, flag: ir.Value) -> list[ir.Node]:
-    """Return nodes, the last of which computes all rows of a value, or none."""
+    """Return nodes; the last one yields all rows of a value, or none."""
     axis, none = _numbers(term.axis), _numbers(0)
     shape = added("Shape", [term.value])
     count = added("Gather", [shape.outputs[0], axis.outputs[0]], {"axis": 0})

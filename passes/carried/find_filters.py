@@ -143,7 +143,7 @@ def _of_either(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing
 
 
 def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list[ir.Node]:
-    """Return nodes, the last of which yields no rows; none if their shape is not known.
+    """Return nodes; the last one yields no rows. None at all if their shape is not known.
 
     They are like those that the tensor, or the sequence, starts with.
     """

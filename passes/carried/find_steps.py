@@ -24,7 +24,7 @@ _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 def find_steps(
     carried: Carried, facts: LoopFacts, typing: Typing, find: Find
 ) -> Steps | WritesInTurn | None:
-    """Return the writes of an iteration, of which the last one is a scatter or an If.
+    """Return the writes of an iteration; the last one is a scatter or an If.
 
     Args:
         carried: The carried tensor.

@@ -1,4 +1,4 @@
-"""Writes to ranges of rows of which each iteration has one of its own: ``s[i, a:b, c:d] = v``.
+"""Writes to ranges within a row that is the iteration's own: ``s[i, a:b, c:d] = v``.
 
 No two iterations write to one row, so that those of all iterations are changed side by side.
 """
@@ -25,7 +25,7 @@ __all__ = ["OwnRows"]
 
 @dataclasses.dataclass(frozen=True)
 class OwnRows(RangedWrites):
-    """Writes of which the first axis is named by the number of the iteration; see `RangedWrites`.
+    """Writes that name the first axis by the number of the iteration; see `RangedWrites`.
 
     Attributes:
         index: The row of an iteration.

@@ -220,7 +220,7 @@ def _product(joined: Joined, rows: Sequence[ir.Value]) -> ir.Value:
 
 
 def _spread(joined: Joined, value: ir.Value, bounded: Sequence[int], named: int) -> ir.Value:
-    """Record an axis of 1 for each axis of which all positions are written."""
+    """Record an axis of 1 for each axis along which all positions are written."""
     whole = [axis for axis in range(named) if axis not in bounded]
     if not whole:
         return value

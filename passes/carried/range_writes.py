@@ -42,7 +42,7 @@ class One:
 
 @dataclasses.dataclass(frozen=True)
 class RangedWrites(Pattern):
-    """A carried tensor of which each iteration writes one range along each of some axes.
+    """A carried tensor; each iteration writes one range along each of some axes.
 
     Attributes:
         carried: Where it stands.
@@ -112,7 +112,7 @@ class RangedWrites(Pattern):
 
 @dataclasses.dataclass(frozen=True)
 class RangeWrite(RangedWrites):
-    """Such writes, of which those of two iterations may overlap; see `RangedWrites`.
+    """Ranged writes that may overlap between iterations; see `RangedWrites`.
 
     Attributes:
         moves: Whether the ranges move on with each iteration, so that there are about as many

@@ -140,7 +140,7 @@ class Reduction(Pattern):
         return all(same_dims(joined.typing, initial, known.dims) for known in joined.types)
 
     def _of_rows_begun(self, joined: Joined) -> ir.Value:
-        """Record the total of rows of which the first one is the initial value."""
+        """Record the total of rows; the first row is the initial value."""
         if self._sums_exactly:
             return joined.last_of(self._sums_begun(joined))
         check_width(joined, self.carried, EXTREMES)

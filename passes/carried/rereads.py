@@ -58,7 +58,7 @@ class Reread:
 
 
 def find_rereads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[Reread]:
-    """Return the places that an iteration reads of a tensor of which it writes one row.
+    """Return the places that an iteration reads of a tensor that it writes one row to.
 
     Args:
         carried: The carried tensor.

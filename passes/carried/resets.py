@@ -132,7 +132,7 @@ class _ResetReader(BranchReader):
         return self.nodes[-1].outputs[0]
 
     def _chosen(self, selection: Selection) -> _Part | None:
-        """Return what a choice is of which one side does not depend on the carried value."""
+        """Return the pattern of a choice with one side that is free of the carried value."""
         if selection.condition in self.dependent:
             return None
         self.enter(selection)

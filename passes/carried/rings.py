@@ -181,7 +181,7 @@ def find_cycle(carried: Carried, facts: LoopFacts, typing: Typing) -> Cycle | No
 
 @dataclasses.dataclass(frozen=True)
 class RingWrite(LastWrite):
-    """A carried tensor of which each iteration writes the next row, round and round.
+    """A carried tensor; each iteration writes the next row, and the first one after the last.
 
     Attributes:
         ring: The place of an iteration.

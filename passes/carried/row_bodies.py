@@ -225,7 +225,7 @@ class RowBody:
         return one_number(operand(node, 0), evaluator), dims[-1]
 
     def _branches(self, node: ir.Node, known: _Known, graphs: tuple[ir.Graph, ...]) -> ir.Node:
-        """Return an If of which each branch yields a row in the place of a tensor."""
+        """Return an If whose branches yield a row in the place of a tensor."""
         condition = operand(node, 0)
         if self._meets([condition], known):
             raise NotOwnRowError
@@ -259,7 +259,7 @@ class RowBody:
 
 
 def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
-    """Return nodes, the last of which computes all dimensions but one of a shape."""
+    """Return nodes; the last one computes all dimensions of a shape but one."""
     if not axis:
         ends = [_numbers(1), _numbers(END)]
         return [*ends, added("Slice", [shape, *(node.outputs[0] for node in ends)])]

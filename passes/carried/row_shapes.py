@@ -1,4 +1,4 @@
-"""Rows of a carried tensor of which the shape alone is asked, where reading them could fail.
+"""Rows of a carried tensor that are read for their shape alone, where reading could fail.
 
 PyTorch writes ``if c: s[i] = v`` with ``Shape(s[i])``. Outside of the branch, ``i`` may be no row
 of ``s``; zeros of the shape of a row tell the same.

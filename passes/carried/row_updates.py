@@ -1,4 +1,4 @@
-"""Carried tensors of which each iteration reads and writes its own row: ``s[i] = f(s[i])``.
+"""Carried tensors; each iteration reads and writes its own row: ``s[i] = f(s[i])``.
 
 No iteration meets the row of another one, so that all rows are computed side by side from the
 initial ones. Whatever an iteration does to the tensor, it does to the row: ``s[i, 0] = v`` is
@@ -33,7 +33,7 @@ __all__ = ["RowUpdate", "find_row_update"]
 
 @dataclasses.dataclass(frozen=True)
 class RowUpdate(Pattern):
-    """A carried tensor of which each iteration changes one row, from that row.
+    """A carried tensor; each iteration changes one row, from that row.
 
     Attributes:
         carried: Where it stands.

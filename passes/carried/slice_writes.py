@@ -119,7 +119,7 @@ class _Rest:
     evaluator: Evaluator
 
     def shape(self) -> list[ir.Node]:
-        """Return nodes, the last of which computes their dimensions."""
+        """Return nodes; the last one computes their dimensions."""
         known = self._known()
         if known is not None:
             return [_numbers(*known)]

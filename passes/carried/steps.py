@@ -1,4 +1,4 @@
-"""Several writes of one iteration to a carried tensor, none of which meets those of another one.
+"""Several writes of one iteration to a carried tensor, apart from those of other iterations.
 
 ``s[i] = a_i; s[i, 0] = b_i`` writes to row ``i`` only, so that all first writes may come before
 all second ones. So may those of ``if c_i: s[i] = a_i`` and ``else: s[i] = b_i``, and sums.

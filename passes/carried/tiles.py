@@ -42,7 +42,7 @@ _FEW = 32
 
 @dataclasses.dataclass(frozen=True)
 class TileWrite(Pattern):
-    """A carried tensor of which each iteration writes one box along two axes or more.
+    """A carried tensor; each iteration writes one box along two axes or more.
 
     Attributes:
         carried: Where it stands.
@@ -103,7 +103,7 @@ class TileWrite(Pattern):
         return plane.back(at.join(plane.rows, rows, self.reduction, dtype))
 
     def _apart(self, joined: Joined) -> ir.Value:
-        """Record one scatter of tiles of which no two meet.
+        """Record one scatter of tiles that do not overlap.
 
         The places keep a column for each axis: a Loop around this one reads from them which
         places each of its iterations has for its own.

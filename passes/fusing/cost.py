@@ -249,7 +249,7 @@ def work_of(nodes: Iterable[ir.Node], typing: Typing, *, unknown: float = 0.0) -
     Args:
         nodes: The nodes of the body.
         typing: Knows their dimensions.
-        unknown: How many multiplications one has of which not all dimensions are known.
+        unknown: How many multiplications one has if not all its dimensions are known.
     """
     return sum(_flops(node, typing, unknown) for node in nodes) / FLOPS
 

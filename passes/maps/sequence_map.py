@@ -124,7 +124,7 @@ def _given(value: ir.Value | None, position: int, path: str) -> ir.Value:
 
 
 def _is_mapped(value: ir.Value, position: int, path: str, typing: Typing) -> bool:
-    """Whether an input is a sequence, of which each sample reads its element.
+    """Whether an input is a sequence, so that each sample reads its own element.
 
     Raises:
         RewriteError: Nothing tells it.

@@ -34,7 +34,7 @@ _HEAVY_SHARE = 0.5
 matrix and a vector."""
 
 _WEIGHTS = 2.0 * 128 * 128
-"""The multiplications of a product of which nothing tells the sizes: those of a small cell. Keras
+"""The multiplications of a product of unknown sizes: those of a small cell. Keras
 hands the weights on from iteration to iteration, by which inference loses their shape."""
 
 _LEAST_SHARE, _LEAST = 0.1, 0.5

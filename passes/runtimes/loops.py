@@ -81,7 +81,7 @@ def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
 def _later_axis(
     place: int, value: ir.Value, part: ir.Value, axis: int, types: Types
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield a place if the axis is a later one of a value, of which the body has a part."""
+    """Yield a place if the axis is a later one of a value that the body has a part of."""
     rank, rank_of_part = types.rank(value), types.rank(part)
     if rank is None and rank_of_part is not None:
         rank = rank_of_part + 1

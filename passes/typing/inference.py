@@ -160,7 +160,7 @@ def operators_in(graph: ir.Graph) -> frozenset[str]:
 
 
 def counted_values(graph: ir.Graph) -> list[ir.Value]:
-    """Return the tensors outside of a graph up to the dimensions of which a Range counts."""
+    """Return the tensors outside of a graph to whose dimensions a Range counts."""
     nodes = list(walk_nodes(graph))
     found = [counted_axis(node) for node in nodes if node.op_type == "Range"]
     known = {v for g in with_subgraphs(graph) for v in (*g.inputs, *g.initializers.values())}

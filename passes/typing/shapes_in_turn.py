@@ -63,7 +63,7 @@ def shapes_in_turn(
 ) -> dict[Place, Dims]:
     """Return the shapes that further Loops of the main graph begin with, if all others hold.
 
-    Only those are told of which every dimension is known: inference of the whole model may know
+    Only shapes with all dimensions known are returned: inference of the whole model may know
     more of the others.
 
     Args:

@@ -42,13 +42,13 @@ def shapes_section(record: Record) -> str:
         before, after = record["given"][key], record["new"][key]
         passed = record["tensor_io"][key]
         for name in {**before, **after}:
-            vouched = "one shape" if name in uniform else ""
+            promise = "one shape" if name in uniform else ""
             if name in promised:
-                vouched = str(["?" if dim is None else dim for dim in promised[name]])
+                promise = str(["?" if dim is None else dim for dim in promised[name]])
             form = f" ({passed[name]['form']})" if name in passed else ""
             declared, new = before.get(name, ""), after.get(name, "")
             now = "as declared" if new == declared and not form else new + form
-            rows.append((f"{title} {name}", declared, vouched, now))
+            rows.append((f"{title} {name}", declared, promise, now))
     if not any(row[2] for row in rows[1:]):
         rows = [(name, declared, new) for name, declared, _, new in rows]
     tables = [html_table(rows)] if len(rows) > 1 else []

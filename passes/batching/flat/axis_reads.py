@@ -87,7 +87,7 @@ def read_along(ctx: Context, x: Batched, indices: Batched, axis: int) -> Output:
 
 
 def _even(ctx: Context, indices: Batched) -> _Indices:
-    """Return indices of which all samples have as many."""
+    """Return indices, as many for each sample."""
     shift = int(indices.is_stacked)
     shape = ctx.shape(indices.value, shift)
     count = ctx.op("ReduceProd", [shape], {"keepdims": 1})
@@ -103,7 +103,7 @@ def _even(ctx: Context, indices: Batched) -> _Indices:
 
 
 def _of_samples(ctx: Context, indices: Batched) -> _Indices:
-    """Return indices of which each sample has a number of its own."""
+    """Return indices, a different number for each sample."""
     laid = packed_laid_out(ctx, indices) if indices.is_packed else indices
     rows, flat = in_order(ctx, laid)
     rest = [dim for dim in laid.dims[flat.grid.rank :] if isinstance(dim, int)]

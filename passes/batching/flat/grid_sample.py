@@ -106,7 +106,7 @@ class _Pixels:
 
 
 def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """One image in each sample, of which both sizes may differ.
+    """One image in each sample; both its sizes may differ.
 
     Raises:
         Decline: A sample has several images, or they have more than two axes.

@@ -140,7 +140,7 @@ def rows_again(ctx: Context, x: Batched) -> Batched:
 
 
 def read_off(ctx: Context, x: Batched) -> Batched:
-    """Return flat samples each place of which reads one place of the rows."""
+    """Return flat samples; each of their places reads one place of the rows."""
     assert x.flat is not None
     return x if one_place_each(x.flat) else rows_again(ctx, x)
 

@@ -140,7 +140,7 @@ def _resolved(target: Sequence[int], data: Batched, *, keeps_zero: bool) -> list
 def _named(
     ctx: Context, dims: Sequence[int | str | None] | None, data: Batched
 ) -> list[int] | None:
-    """Return dimensions of which one stands for the lengths.
+    """Return dimensions; one of them stands for the lengths.
 
     None if none does, or another one is not known.
     """

@@ -22,6 +22,7 @@ __all__ = [
     "has_shape_function",
     "stand_in_counted",
     "stand_in_cut",
+    "stand_in_framed",
     "stand_in_pooled",
     "stand_in_sorted",
     "stand_in_typed",
@@ -133,6 +134,23 @@ def _pooled(call: NodeCall) -> None:
     call.set(_INT64, dims, 1)
 
 
+def _framed(call: NodeCall) -> None:
+    """STFT: frames, frequencies and their two parts of each signal.
+
+    ONNX's inference knows nothing of a signal of open length, and counts twice the frequencies
+    where the node does not say that it leaves out the mirrored half.
+    """
+    dims, step, size = call.dims(), call.number("step", 0), call.number("size", -1)
+    if dims is None or len(dims) < 2:
+        call.set(call.elem_type(), None)
+        return
+    frames = None
+    if step > 0 and 0 <= size <= dims[1].dim_value:
+        frames = (dims[1].dim_value - size) // step + 1
+    bins = size // 2 + 1 if call.number("onesided", 1) else size
+    call.set(call.elem_type(), [dims[0], frames, bins if size >= 0 else None, 2])
+
+
 def _first_axes(call: NodeCall, rank: int) -> int:
     """Return how many axes are cut that are not named: as many as there are bounds."""
     bounds = call.dims(1)
@@ -170,6 +188,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _classifier,
     (DOMAIN, "Cut"): _cut,
     (DOMAIN, "Counted"): _counted,
+    (DOMAIN, "Framed"): _framed,
     (DOMAIN, "Pooled"): _pooled,
     (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,
@@ -221,6 +240,22 @@ def stand_in_counted(node: onnx.NodeProto, tensor: str, axis: int) -> None:
     del node.attribute[:]
     node.attribute.append(onnx.helper.make_attribute("axis", axis))
     node.domain, node.op_type = DOMAIN, "Counted"
+    stand_in_typed(node)
+
+
+def stand_in_framed(node: onnx.NodeProto, step: int | None, size: int | None) -> None:
+    """Let inference know the frames and frequencies of an STFT.
+
+    Args:
+        node: The STFT.
+        step: From one frame to the next, None if unknown.
+        size: How long a frame is, None if unknown.
+    """
+    del node.input[1:]
+    for name, number in (("step", step), ("size", size)):
+        if number is not None:
+            node.attribute.append(onnx.helper.make_attribute(name, number))
+    node.domain, node.op_type = DOMAIN, "Framed"
     stand_in_typed(node)
 
 

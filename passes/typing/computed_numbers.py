@@ -19,7 +19,7 @@ from passes.graph.made import operands, optional_operand
 from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
 from passes.typing.needed_places import show_one_place
-from passes.typing.shape_functions import stand_in_cut
+from passes.typing.shape_functions import stand_in_cut, stand_in_shaped
 from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
@@ -56,7 +56,9 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             if node.op_type == "Slice" and show_one_place(node, node_proto, folder):
                 found = True
             elif node_proto.op_type != "Gather":
-                found |= _show_operands(node, node_proto, proto, folder)
+                found |= _show_operands(node, node_proto, proto, folder) or _show_rank(
+                    node, node_proto, folder
+                )
         elif is_operator(node, "Pad") and len(node.inputs) > 1 and _is_open(node, folder):
             found |= _show_amounts(node, node_proto, proto, folder)
     return found
@@ -114,6 +116,25 @@ def _show_values(
     if node.op_type == "Slice":
         del proto.attribute[:]
     proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
+    return True
+
+
+def _show_rank(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
+    """Let inference know how many axes a Reshape makes, and those whose sizes are known.
+
+    Below opset 13 it follows no number through an Unsqueeze, as exporters put shapes together.
+    """
+    is_open = node.op_type == "Reshape" and folder.dims(node.outputs[0]) is None
+    if not is_open or proto.domain:
+        return False
+    numbers, counted = folder.of(node.inputs[1]), folder.dims(node.inputs[1])
+    sizes = [n.number for n in numbers or ()]
+    if numbers is None:
+        count = counted[0] if counted is not None and len(counted) == 1 else None
+        sizes = [None] * count if isinstance(count, int) else []
+    if not sizes:
+        return False
+    stand_in_shaped(proto, [n if n is not None and n > 0 else None for n in sizes])
     return True
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "stand_in_cut",
     "stand_in_framed",
     "stand_in_pooled",
+    "stand_in_shaped",
     "stand_in_sorted",
     "stand_in_typed",
 ]
@@ -103,6 +104,12 @@ def _cut(call: NodeCall) -> None:
         cut = {axis % max(len(dims), 1) for axis in named}
         dims = [None if axis in cut else dim for axis, dim in enumerate(dims)]
     call.set(call.elem_type(), dims)
+
+
+def _shaped(call: NodeCall) -> None:
+    """Reshape to sizes of which some are known."""
+    sizes = call.numbers("sizes")
+    call.set(call.elem_type(), [None if size < 0 else size for size in sizes])
 
 
 def _sorted(call: NodeCall) -> None:
@@ -190,6 +197,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     (DOMAIN, "Counted"): _counted,
     (DOMAIN, "Framed"): _framed,
     (DOMAIN, "Pooled"): _pooled,
+    (DOMAIN, "Shaped"): _shaped,
     (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
@@ -262,6 +270,20 @@ def stand_in_framed(node: onnx.NodeProto, step: int | None, size: int | None) ->
 def stand_in_pooled(node: onnx.NodeProto) -> None:
     """Let inference count the windows of a pool that rounds up as runtimes do."""
     node.domain, node.op_type = DOMAIN, "Pooled"
+    stand_in_typed(node)
+
+
+def stand_in_shaped(node: onnx.NodeProto, dims: Iterable[int | None]) -> None:
+    """Let inference know some of the dimensions that a Reshape makes.
+
+    Args:
+        node: The Reshape.
+        dims: Its dimensions, None for one that is not known.
+    """
+    del node.attribute[:]
+    sizes = [-1 if dim is None else dim for dim in dims]
+    node.attribute.append(onnx.helper.make_attribute("sizes", sizes))
+    node.domain, node.op_type = DOMAIN, "Shaped"
     stand_in_typed(node)
 
 

@@ -80,3 +80,23 @@ def test_dimensions_by_what_is_computed(name: str, place: str) -> None:
     typings, named = both(text)
     for typing in (typings.declared, typings.proven):
         assert known(typing.dims(named["y"])) == known(dims)
+
+
+@pytest.mark.parametrize("opset", [11, 12])
+@pytest.mark.parametrize(
+    ("last", "dims"),
+    [("{3}", (None, 16, 3)), ("{-1}", (None, 16, None)), ("", (None, 16, None))],
+)
+def test_axes_of_what_is_reshaped_below_opset_13(
+    opset: int, last: str, dims: tuple[int | None, ...]
+) -> None:
+    """ONNX's inference follows no number through an Unsqueeze by an attribute."""
+    given = f"l = Constant <value = int64[1] {last}> ()" if last else "l = Identity (k)"
+    typings, named = both(f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[N,16,3] x, int64[1] k) => (float[] r) {{
+            i = Constant <value = int64 {{0}}> () j = Constant <value = int64 {{1}}> ()
+            s = Shape (x) p = Gather <axis = 0> (s, i) q = Gather <axis = 0> (s, j)
+            u = Unsqueeze <axes = [0]> (p) v = Unsqueeze <axes = [0]> (q) {given}
+            t = Concat <axis = 0> (u, v, l) y = Reshape (x, t) r = Neg (y) }}""")
+    for typing in (typings.declared, typings.proven):
+        assert known(typing.dims(named["y"])) == known(dims)

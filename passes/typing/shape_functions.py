@@ -107,9 +107,11 @@ def _cut(call: NodeCall) -> None:
 
 
 def _shaped(call: NodeCall) -> None:
-    """Reshape to sizes of which some are known."""
-    sizes = call.numbers("sizes")
-    call.set(call.elem_type(), [None if size < 0 else size for size in sizes])
+    """Reshape to sizes of which some are known, or those of axes of the data."""
+    dims = call.dims() or []
+    pairs = zip(call.numbers("sizes"), call.numbers("axes"), strict=True)
+    made = [dims[axis] if axis >= 0 else None if size < 0 else size for size, axis in pairs]
+    call.set(call.elem_type(), made)
 
 
 def _sorted(call: NodeCall) -> None:
@@ -273,16 +275,20 @@ def stand_in_pooled(node: onnx.NodeProto) -> None:
     stand_in_typed(node)
 
 
-def stand_in_shaped(node: onnx.NodeProto, dims: Iterable[int | None]) -> None:
+def stand_in_shaped(
+    node: onnx.NodeProto, dims: Iterable[int | None], axes: Iterable[int | None]
+) -> None:
     """Let inference know some of the dimensions that a Reshape makes.
 
     Args:
         node: The Reshape.
         dims: Its dimensions, None for one that is not known.
+        axes: For each the axis of the data of the same size, None where there is none.
     """
     del node.attribute[:]
-    sizes = [-1 if dim is None else dim for dim in dims]
-    node.attribute.append(onnx.helper.make_attribute("sizes", sizes))
+    for name, numbers in (("sizes", dims), ("axes", axes)):
+        known = [-1 if number is None else number for number in numbers]
+        node.attribute.append(onnx.helper.make_attribute(name, known))
     node.domain, node.op_type = DOMAIN, "Shaped"
     stand_in_typed(node)
 

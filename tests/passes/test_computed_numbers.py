@@ -33,6 +33,18 @@ CUTS = {
         f"{SIZE}  h = Div (d, three)  k = Concat <axis = 0> (m, three, h)  y = Reshape (x, k)",
         (None, 3, 16),
     ),
+    "heads of what is left": (
+        "s = Shape <end = 1> (x)  k = Concat <axis = 0> (s, m, three)  y = Reshape (x, k)",
+        ("N", 16, 3),
+    ),
+    "rows of what is left, in another order": (
+        "s = Shape <end = 1> (x)  k = Concat <axis = 0> (m, s)  y = Reshape (x, k)",
+        (48, None),
+    ),
+    "nothing that divides": (
+        "f = Add (two, three)  k = Concat <axis = 0> (m, f)  y = Reshape (x, k)",
+        (None, 5),
+    ),
     "expanded to what is chosen": (
         "q = Equal (two, m)  k = Where (q, one, two)  "
         "v = Concat <axis = 0> (k, three)  n = ConstantOfShape (v)  y = Expand (n, v)",
@@ -85,7 +97,7 @@ def test_dimensions_by_what_is_computed(name: str, place: str) -> None:
 @pytest.mark.parametrize("opset", [11, 12])
 @pytest.mark.parametrize(
     ("last", "dims"),
-    [("{3}", (None, 16, 3)), ("{-1}", (None, 16, None)), ("", (None, 16, None))],
+    [("{3}", (None, 16, 3)), ("{-1}", (None, 16, 3)), ("", (None, 16, None))],
 )
 def test_axes_of_what_is_reshaped_below_opset_13(
     opset: int, last: str, dims: tuple[int | None, ...]

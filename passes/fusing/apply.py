@@ -97,8 +97,8 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
 
     def write_instead(inner: Builder) -> Sequence[ir.Value]:
         if choice.is_copied:
-            copies = CopiedSamples(site, typings)
-            return copies.write(inner, count, choice.few, is_some=batches_none)
+            copies = CopiedSamples(site, typings, choice.few)
+            return copies.write(inner, count, is_some=batches_none)
         if choice.few:
             return write_few(inner, plan, typings, count)
         return no_samples(inner, site, typings)

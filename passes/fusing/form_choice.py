@@ -36,9 +36,8 @@ _FEWEST = 2
 _FEW_FOR_STEPS = 26
 """Up to so many samples of different length it is faster to go through them one by one."""
 
-_MOST_COPIED, _MOST_NODES, _MOST_IN_ALL = 8, 200, 600
-"""So many copies of a body there may be for one number of samples, so many nodes they may hold,
-and so many all copies: each number of samples has its own."""
+_MOST_COPIED, _MOST_NODES = 8, 200
+"""So many copies of a body there may be, and so many nodes they may hold in all."""
 
 _SLOWEST = 0.9
 """No form may fall below this share of the speed of the loop as given."""
@@ -184,10 +183,7 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
         return 0
     needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
-    most = min(next(needed, _MOST_COPIED), _MOST_NODES // max(nodes, 1))
-    while nodes * most * (most + 1) // 2 > _MOST_IN_ALL:
-        most -= 1
-    return most
+    return min(next(needed, _MOST_COPIED), _MOST_NODES // max(nodes, 1))
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

@@ -1,4 +1,13 @@
-"""A map of a few samples without a loop: a copy of its body for each of them."""
+"""A map of a few samples without a loop: a copy of its body for each of them.
+
+An If between two copies asks whether the one before was the last, for three samples at most::
+
+    y1 = body(x[0])
+    y  = If(n == 1) {Concat(y1)}
+         else {y2 = body(x[1])
+               If(n == 2) {Concat(y1, y2)}
+               else {y3 = body(x[2]); Concat(y1, y2, y3)}}
+"""
 
 from __future__ import annotations
 
@@ -9,7 +18,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.loops.forms import LoopBody
 from passes.loops.kept_axes import keep_axes
-from passes.loops.write_if import no_samples, write_if
+from passes.loops.write_if import Branch, no_samples, write_if
 from passes.loops.writer import LoopWriter
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
@@ -18,77 +27,108 @@ __all__ = ["CopiedSamples"]
 
 
 class CopiedSamples:
-    """Copies of the body of a map, as many as there are samples: a branch for each number."""
+    """Copies of the body of a map, each in a branch behind the one before it."""
 
-    def __init__(self, site: MapSite, typings: Typings) -> None:
-        """Set up the copies of a map."""
+    def __init__(self, site: MapSite, typings: Typings, most: int) -> None:
+        """Set up the copies of a map.
+
+        Args:
+            site: The map.
+            typings: Both typings of the model.
+            most: How many copies there are.
+        """
         self._site = site
         self._typings = typings
+        self._most = most
         self._body = LoopBody.of(site)
 
-    def write(
-        self, builder: Builder, count: ir.Value, most: int, *, is_some: bool
-    ) -> Sequence[ir.Value]:
+    def write(self, builder: Builder, count: ir.Value, *, is_some: bool) -> Sequence[ir.Value]:
         """Record the copies.
 
         Args:
             builder: Writes the branch.
             count: The number of samples, an int64 scalar, at most as many as there are copies.
-            most: How many copies there are.
             is_some: Whether there is at least one sample.
 
         Returns:
             The value of each result.
         """
-        numbers = list(range(1, most + 1))
-        if not is_some:
-            numbers.insert(most - 1, 0)
-        return self._write_one_of(builder, count, numbers)
-
-    def _write_one_of(
-        self, builder: Builder, count: ir.Value, numbers: Sequence[int]
-    ) -> Sequence[ir.Value]:
-        """Record a branch for each number of samples, those that are asked first in front."""
-        number, *others = numbers
-        if not others:
-            return self._write_copies(builder, number)
-        return write_if(
+        if is_some:
+            return self._write_from(builder, count, [])
+        if self._most == 1:
+            return self._write_one_or_none(builder, count)
+        is_few = builder.op("Less", [count, builder.scalar(2)])
+        return self._write_if(
             builder,
-            self._site,
-            self._typings,
-            builder.op("Equal", [count, builder.scalar(number)]),
-            lambda inner: self._write_copies(inner, number),
-            lambda inner: self._write_one_of(inner, count, others),
+            is_few,
+            lambda inner: self._write_one_or_none(inner, count),
+            lambda inner: self._write_from(inner, count, [self._copy(inner, 0)]),
         )
 
-    def _write_copies(self, builder: Builder, count: int) -> list[ir.Value]:
-        if not count:
-            return no_samples(builder, self._site, self._typings)
-        first = len(builder.nodes)
-        samples = [self._copy(builder, number) for number in range(count)]
-        joined = [
-            _joined(builder, result, [sample[result.output] for sample in samples])
-            for result in self._site.results
-        ]
-        keep_axes(builder, first)
-        return joined
+    def _write_one_or_none(self, builder: Builder, count: ir.Value) -> Sequence[ir.Value]:
+        return self._write_if(
+            builder,
+            builder.op("Equal", [count, builder.scalar(1)]),
+            lambda one: self._join(one, [self._copy(one, 0)]),
+            lambda none: no_samples(none, self._site, self._typings),
+        )
+
+    def _write_from(
+        self, builder: Builder, count: ir.Value, samples: Sequence[Sequence[ir.Value]]
+    ) -> Sequence[ir.Value]:
+        """Record one more copy, and an If that asks whether it was the last.
+
+        Args:
+            builder: Writes the graph that the copy stands in.
+            count: The number of samples, more than there are copies by now.
+            samples: What each copy by now yields for each result.
+        """
+        by_now = [*samples, self._copy(builder, len(samples))]
+        if len(by_now) >= self._most:
+            return self._join(builder, by_now)
+        return self._write_if(
+            builder,
+            builder.op("Equal", [count, builder.scalar(len(by_now))]),
+            lambda inner: self._join(inner, by_now),
+            lambda inner: self._write_from(inner, count, by_now),
+        )
+
+    def _write_if(
+        self, builder: Builder, condition: ir.Value, write_then: Branch, write_else: Branch
+    ) -> Sequence[ir.Value]:
+        return write_if(builder, self._site, self._typings, condition, write_then, write_else)
 
     def _copy(self, builder: Builder, number: int) -> list[ir.Value]:
-        """Record the body for one sample and return its outputs."""
+        """Record the body for one sample; return what it adds to each result."""
+        first = len(builder.nodes)
         reads = [
             source.prepare(builder, self._typings.declared.dtype(inner))
             for inner, source in self._body.elements
         ]
         writer = LoopWriter(self._body, self._typings, {}, reads)
-        return writer.apply_body(builder, builder.scalar(number))
+        outputs = writer.apply_body(builder, builder.scalar(number))
+        parts = [_part(builder, result, outputs[result.output]) for result in self._site.results]
+        keep_axes(builder, first)
+        return parts
+
+    def _join(self, builder: Builder, samples: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+        """Record the results of all copies."""
+        parts = zip(*samples, strict=True)
+        return [
+            _joined(builder, result, of_result)
+            for result, of_result in zip(self._site.results, parts, strict=True)
+        ]
 
 
-def _joined(builder: Builder, result: MapResult, values: list[ir.Value]) -> ir.Value:
+def _part(builder: Builder, result: MapResult, output: ir.Value) -> ir.Value:
+    """Return what one sample adds to a result."""
+    if result.kind != "stacked":
+        return output
+    return builder.op("Unsqueeze", [output, builder.ints(result.axis)])
+
+
+def _joined(builder: Builder, result: MapResult, parts: Sequence[ir.Value]) -> ir.Value:
     """Return a result of the copies."""
     if result.kind == "sequence":
-        return builder.op("SequenceConstruct", values)
-    if result.kind == "concatenated":
-        return builder.op("Concat", values, {"axis": result.axis})
-    axes = builder.ints(result.axis)
-    rows = [builder.op("Unsqueeze", [value, axes]) for value in values]
-    return rows[0] if len(rows) == 1 else builder.op("Concat", rows, {"axis": result.axis})
+        return builder.op("SequenceConstruct", parts)
+    return parts[0] if len(parts) == 1 else builder.op("Concat", parts, {"axis": result.axis})

@@ -33,6 +33,7 @@ from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
     stand_in_cut,
+    stand_in_framed,
     stand_in_pooled,
     stand_in_sorted,
     stand_in_typed,
@@ -97,9 +98,11 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
             stand_in(graph.node)
 
 
+_WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
+
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
 
-CORRECTED = ("CenterCropPad", "Range", "Resize", "Slice", "TopK", *_POOLS)
+CORRECTED = ("CenterCropPad", "Range", "Resize", "STFT", "Slice", "TopK", *_POOLS)
 """Operators that inference reads wrongly."""
 
 
@@ -112,7 +115,7 @@ def correct_nodes(
     as there are axes. A Slice of all that there is would get dimensions of new names, and one by
     unknown bounds, or a crop, knows none at all, nor does a TopK of an unknown number. A Range up
     to a dimension gets a new name for it. A pool that rounds up has too many windows below opset
-    22, some that begin behind the image.
+    22, some that begin behind the image. An STFT of a signal of open length knows nothing.
 
     Args:
         graph: The graph.
@@ -129,6 +132,8 @@ def correct_nodes(
         elif node.op_type == "TopK":
             if len(node.inputs) > 1 and constant_value(node.inputs[1]) is None:
                 stand_in_sorted(node_proto)
+        elif node.op_type == "STFT":
+            stand_in_framed(node_proto, _number(node, 1), _frame_size(node))
         elif node.op_type in _POOLS:
             if _rounds_up(node):
                 stand_in_pooled(node_proto)
@@ -147,6 +152,24 @@ def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
     scales = constant_value(node.inputs[2]) if len(node.inputs) > 3 else None
     if scales is not None and not scales.size:
         proto.input[2] = ""
+
+
+def _number(node: ir.Node, position: int) -> int | None:
+    """Return the constant number that is an input, None where there is none."""
+    value = node.inputs[position] if position < len(node.inputs) else None
+    known = None if value is None else constant_value(value)
+    return int(known.reshape(-1)[0]) if known is not None and known.size == 1 else None
+
+
+def _frame_size(node: ir.Node) -> int | None:
+    """Return how long a frame of an STFT is: as its window, or as its last input says."""
+    window = node.inputs[2] if len(node.inputs) > 2 else None
+    if window is None:
+        return _number(node, 3)
+    known, made = constant_value(window), window.producer()
+    if known is not None:
+        return known.size
+    return _number(made, 0) if made is not None and is_operator(made, _WINDOWS) else None
 
 
 def _rounds_up(node: ir.Node) -> bool:

@@ -22,7 +22,9 @@ __all__ = [
     "has_shape_function",
     "stand_in_counted",
     "stand_in_cut",
+    "stand_in_framed",
     "stand_in_pooled",
+    "stand_in_shaped",
     "stand_in_sorted",
     "stand_in_typed",
 ]
@@ -104,6 +106,14 @@ def _cut(call: NodeCall) -> None:
     call.set(call.elem_type(), dims)
 
 
+def _shaped(call: NodeCall) -> None:
+    """Reshape to sizes of which some are known, or those of axes of the data."""
+    dims = call.dims() or []
+    pairs = zip(call.numbers("sizes"), call.numbers("axes"), strict=True)
+    made = [dims[axis] if axis >= 0 else None if size < 0 else size for size, axis in pairs]
+    call.set(call.elem_type(), made)
+
+
 def _sorted(call: NodeCall) -> None:
     """TopK of an unknown number: values and places, along all other axes as many as there are."""
     dims, axis = call.dims(), call.number("axis", -1)
@@ -131,6 +141,23 @@ def _pooled(call: NodeCall) -> None:
             dims[len(dims) - count + i] = made
     call.set(call.elem_type(), dims)
     call.set(_INT64, dims, 1)
+
+
+def _framed(call: NodeCall) -> None:
+    """STFT: frames, frequencies and their two parts of each signal.
+
+    ONNX's inference knows nothing of a signal of open length, and counts twice the frequencies
+    where the node does not say that it leaves out the mirrored half.
+    """
+    dims, step, size = call.dims(), call.number("step", 0), call.number("size", -1)
+    if dims is None or len(dims) < 2:
+        call.set(call.elem_type(), None)
+        return
+    frames = None
+    if step > 0 and 0 <= size <= dims[1].dim_value:
+        frames = (dims[1].dim_value - size) // step + 1
+    bins = size // 2 + 1 if call.number("onesided", 1) else size
+    call.set(call.elem_type(), [dims[0], frames, bins if size >= 0 else None, 2])
 
 
 def _first_axes(call: NodeCall, rank: int) -> int:
@@ -170,7 +197,9 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _classifier,
     (DOMAIN, "Cut"): _cut,
     (DOMAIN, "Counted"): _counted,
+    (DOMAIN, "Framed"): _framed,
     (DOMAIN, "Pooled"): _pooled,
+    (DOMAIN, "Shaped"): _shaped,
     (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
@@ -224,9 +253,43 @@ def stand_in_counted(node: onnx.NodeProto, tensor: str, axis: int) -> None:
     stand_in_typed(node)
 
 
+def stand_in_framed(node: onnx.NodeProto, step: int | None, size: int | None) -> None:
+    """Let inference know the frames and frequencies of an STFT.
+
+    Args:
+        node: The STFT.
+        step: From one frame to the next, None if unknown.
+        size: How long a frame is, None if unknown.
+    """
+    del node.input[1:]
+    for name, number in (("step", step), ("size", size)):
+        if number is not None:
+            node.attribute.append(onnx.helper.make_attribute(name, number))
+    node.domain, node.op_type = DOMAIN, "Framed"
+    stand_in_typed(node)
+
+
 def stand_in_pooled(node: onnx.NodeProto) -> None:
     """Let inference count the windows of a pool that rounds up as runtimes do."""
     node.domain, node.op_type = DOMAIN, "Pooled"
+    stand_in_typed(node)
+
+
+def stand_in_shaped(
+    node: onnx.NodeProto, dims: Iterable[int | None], axes: Iterable[int | None]
+) -> None:
+    """Let inference know some of the dimensions that a Reshape makes.
+
+    Args:
+        node: The Reshape.
+        dims: Its dimensions, None for one that is not known.
+        axes: For each the axis of the data of the same size, None where there is none.
+    """
+    del node.attribute[:]
+    for name, numbers in (("sizes", dims), ("axes", axes)):
+        known = [-1 if number is None else number for number in numbers]
+        node.attribute.append(onnx.helper.make_attribute(name, known))
+    node.domain, node.op_type = DOMAIN, "Shaped"
     stand_in_typed(node)
 
 

@@ -34,6 +34,7 @@ from rewriter.proof.check_record import Check
 from rewriter.proof.proving import refuse_invalid, repaired, with_proof
 from rewriter.proof.trial import load_as_given, load_at_target
 from rewriter.reporting.report import Result
+from rewriter.reporting.report_parts import Loading
 from rewriter.serving import triton
 from rewriter.targets import TargetError
 
@@ -122,39 +123,57 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     report = reports.measured(result, args.input, args, console)
     if args.no_verify:
         reports.deliver_report(report, args, console)
+    elif _is_unchanged(model, result):
+        refuse_invalid(model)
+        loading = _loaded(result.model, Check(()), args, console)
+        reports.deliver_report(report.with_loading(loading), args, console)
+        console.say("the model is unchanged, so that nothing has to be verified")
     else:
         result, check = _proven(model, result, args, console)
         report = reports.measured(result, args.input, args, console)
         if check.ok:
-            with console.progress("loading"):
-                whole = "on-device" in args.require
-                loading = load_at_target(result.model, args.target, check, whole=whole)
-                as_given = None if report.nothing_to_do else load_as_given(model, args.target)
+            loading = _loaded(result.model, check, args, console)
+            as_given = None if report.nothing_to_do else load_as_given(model, args.target)
             report = dataclasses.replace(report, given_loading=as_given).with_loading(loading)
         reports.deliver_report(report, args, console)
-        if _is_unchanged(model, result, check):
-            refuse_invalid(model)
-            console.say("the model is unchanged, so that nothing has to be verified")
-        elif status := verifying.conclude(check, model, result.model, console, beside=args.output):
+        if status := verifying.conclude(check, model, result.model, console, beside=args.output):
             return status
-        if not report.reached:
-            raise TargetError(report)
+    if not args.no_verify and not report.reached:
+        raise TargetError(report)
     if args.dry_run:
         console.say(f"dry run: {args.output} is not written")
         return 0
     place = output_place.told(args.output, args.input)
     with console.progress("writing"):
-        _save(result.model, args, model)
+        if _is_copied(args, model, result):
+            files.write(args.input.read_bytes(), args.output)
+        else:
+            _save(result.model, args, model)
     console.record["output"] = str(args.output)
     console.say(f"written to {place}")
     return 0
 
 
-def _is_unchanged(model: ir.Model, result: Result[Any], check: Check) -> bool:
-    """Whether nothing could be verified, and nothing has to: the model is as it was read."""
-    if check.ok or check.mismatch is not None or not result.report.nothing_to_do:
+def _is_unchanged(model: ir.Model, result: Result[Any]) -> bool:
+    """Whether a rewrite left the model as it was read, so that nothing has to be verified."""
+    if not result.report.nothing_to_do:
         return False
     return bool(protos.to_proto(model) == protos.to_proto(result.model))
+
+
+def _is_copied(args: argparse.Namespace, model: ir.Model, result: Result[Any]) -> bool:
+    """Whether OUT holds the bytes of IN: nothing was changed, and no weights lie beside it."""
+    if not (args.input.is_file() and _is_unchanged(model, result)) or args.packed:
+        return False
+    is_one_kind = args.input.suffix == args.output.suffix and args.tensor_io != "triton"
+    return is_one_kind and models.folder_of(model) is None
+
+
+def _loaded(model: Any, check: Check, args: argparse.Namespace, console: Console) -> Loading:
+    """Hand a model to the runtime of its target, once."""
+    with console.progress("loading"):
+        whole = "on-device" in args.require
+        return load_at_target(model, args.target, check, whole=whole)
 
 
 def _save(model: ir.Model, args: argparse.Namespace, given: ir.Model) -> None:

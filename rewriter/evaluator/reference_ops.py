@@ -175,6 +175,39 @@ class Flatten(Operator):
         return (data.reshape(math.prod(rows), math.prod(columns)),)
 
 
+class STFT(Operator):
+    """Fourier transforms of the frames of signals ``[N, length]`` or ``[N, length, 1 or 2]``.
+
+    ONNX's own takes a list of signals without parts for one signal, and fails on a single frame.
+    """
+
+    def _run(
+        self,
+        signal: np.ndarray,
+        frame_step: np.ndarray,
+        window: np.ndarray | None = None,
+        frame_length: np.ndarray | None = None,
+        onesided: int = 1,
+    ) -> tuple[Value, ...]:
+        step = int(np.asarray(frame_step).item())
+        size = int(np.asarray(frame_length).item()) if window is None else len(window)
+        count = (signal.shape[1] - size) // step + 1
+        if step < 1 or signal.shape[1] < size:
+            raise self.error(f"no frame of {size} lies in a signal of {signal.shape[1]}")
+        is_complex = signal.ndim == 3 and signal.shape[2] == 2
+        if is_complex and onesided:
+            raise self.error("a complex signal has no mirrored half to leave out")
+        numbers = (
+            signal[..., 0] + 1j * signal[..., 1]
+            if is_complex
+            else signal.reshape(*signal.shape[:2])
+        )
+        places = step * np.arange(count)[:, None] + np.arange(size)
+        frames = numbers[:, places] * (1 if window is None else window)
+        found = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
+        return (np.stack([found.real, found.imag], -1).astype(signal.dtype),)
+
+
 class If(ControlFlow):
     """One of two bodies."""
 
@@ -212,4 +245,5 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     If,
     ReduceMean,
     ScatterElements,
+    STFT,
 )

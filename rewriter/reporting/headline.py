@@ -19,7 +19,7 @@ def headline(record: Record) -> str:
     Args:
         record: A report as plain values, see `rewriter.reporting.report.Report.to_dict`.
     """
-    parts = [_was(record), _is(record), _proof(record["verification"])]
+    parts = [_was(record), _is(record), _proof(record)]
     return "; ".join(filter(None, parts))
 
 
@@ -114,9 +114,10 @@ def _sequences(counts: Record) -> str:
     return f"{count} sequence operator{'s' * (count > 1)}"
 
 
-def _proof(proof: Record | None) -> str:
+def _proof(record: Record) -> str:
+    proof = record["verification"]
     if proof is None:
-        return "not verified"
+        return "" if record["nothing_to_do"] else "not verified"
     repaired = len(proof["repairs"])
     told = f", {repaired} map{'s' * (repaired > 1)} repaired" if repaired else ""
     if proof["ok"]:

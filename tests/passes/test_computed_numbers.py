@@ -33,6 +33,18 @@ CUTS = {
         f"{SIZE}  h = Div (d, three)  k = Concat <axis = 0> (m, three, h)  y = Reshape (x, k)",
         (None, 3, 16),
     ),
+    "heads of what is left": (
+        "s = Shape <end = 1> (x)  k = Concat <axis = 0> (s, m, three)  y = Reshape (x, k)",
+        ("N", 16, 3),
+    ),
+    "rows of what is left, in another order": (
+        "s = Shape <end = 1> (x)  k = Concat <axis = 0> (m, s)  y = Reshape (x, k)",
+        (48, None),
+    ),
+    "nothing that divides": (
+        "f = Add (two, three)  k = Concat <axis = 0> (m, f)  y = Reshape (x, k)",
+        (None, 5),
+    ),
     "expanded to what is chosen": (
         "q = Equal (two, m)  k = Where (q, one, two)  "
         "v = Concat <axis = 0> (k, three)  n = ConstantOfShape (v)  y = Expand (n, v)",
@@ -78,5 +90,25 @@ def test_dimensions_by_what_is_computed(name: str, place: str) -> None:
         text = f"""{HEADER}g (float[B,N,48] xs) => (float[] r) {{ {CONSTANTS}
           r = Scan <num_scan_inputs = 1, body = b (x) => (r0) {{ {nodes} r0 = Neg (y) }}> (xs) }}"""
     typings, named = both(text)
+    for typing in (typings.declared, typings.proven):
+        assert known(typing.dims(named["y"])) == known(dims)
+
+
+@pytest.mark.parametrize("opset", [11, 12])
+@pytest.mark.parametrize(
+    ("last", "dims"),
+    [("{3}", (None, 16, 3)), ("{-1}", (None, 16, 3)), ("", (None, 16, None))],
+)
+def test_axes_of_what_is_reshaped_below_opset_13(
+    opset: int, last: str, dims: tuple[int | None, ...]
+) -> None:
+    """ONNX's inference follows no number through an Unsqueeze by an attribute."""
+    given = f"l = Constant <value = int64[1] {last}> ()" if last else "l = Identity (k)"
+    typings, named = both(f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[N,16,3] x, int64[1] k) => (float[] r) {{
+            i = Constant <value = int64 {{0}}> () j = Constant <value = int64 {{1}}> ()
+            s = Shape (x) p = Gather <axis = 0> (s, i) q = Gather <axis = 0> (s, j)
+            u = Unsqueeze <axes = [0]> (p) v = Unsqueeze <axes = [0]> (q) {given}
+            t = Concat <axis = 0> (u, v, l) y = Reshape (x, t) r = Neg (y) }}""")
     for typing in (typings.declared, typings.proven):
         assert known(typing.dims(named["y"])) == known(dims)

@@ -155,3 +155,37 @@ def test_windows_of_a_pool_whose_last_reaches_beyond_an_image() -> None:
         dims = typings.proven.dims(named[name]) or ()
         assert dims[:3] == (1, 2, 5)
         assert not isinstance(dims[3], int)
+
+
+_FRAMED = "<float[8] w = {1, 2, 3, 4, 4, 3, 2, 1}>"
+
+
+@pytest.mark.parametrize(
+    ("signal", "nodes", "expected"),
+    [
+        ("N, S", "y = STFT (x, s, w)", (None, None, 5, 2)),
+        ("N, S, 1", "y = STFT (x, s, w)", (None, None, 5, 2)),
+        ("2, 20", "y = STFT <onesided = 0> (x, s, w)", (2, 5, 8, 2)),
+        ("1, 8", "y = STFT (x, s, w)", (1, 1, 5, 2)),
+        ("1, 7", "y = STFT (x, s, w)", (1, None, 5, 2)),
+        ("N, S", "n = Constant <value_int = 64> () y = STFT (x, s, , n)", (None, None, 33, 2)),
+        (
+            "N, S",
+            "n = Constant <value_int = 64> () h = HannWindow (n) y = STFT (x, s, h)",
+            (None, None, 33, 2),
+        ),
+        ("N, S", "y = STFT (x, s, v)", (None, None, None, 2)),
+        ("2, 20", "y = STFT (x, t, w)", (2, None, 5, 2)),
+    ],
+)
+def test_frames_and_frequencies_of_a_signal_are_known(
+    signal: str, nodes: str, expected: tuple[int | None, ...]
+) -> None:
+    """ONNX's inference counts both halves of the frequencies, and knows no open length."""
+    typing, named = both(
+        f"{HEADER}g (float[{signal}] x, float[K] v, int64 t) => (float[A, B, C, D] y) {_FRAMED} "
+        f"{{ s = Constant <value_int = 3> () {nodes} }}"
+    )
+    dims = typing.proven.dims(named["y"])
+    assert dims is not None
+    assert tuple(dim if isinstance(dim, int) else None for dim in dims) == expected

@@ -134,11 +134,13 @@ def _computed(
 ) -> Lengths:
     """Return a dimension of each sample that is known when the model runs.
 
-    What is a sum or a product of sizes is 0 only where there is no element. Of any other number
-    nothing tells that it is none with a meaning: -1, and 0 where that copies.
+    What is a sum or a product of sizes, or a size of the samples, is 0 only where there is no
+    element. Of any other number nothing tells that it is none with a meaning: -1, and 0 where
+    that copies.
     """
     builder = ctx.builder
-    if number is not None and ctx.numbers.is_of_sizes(number):
+    sizes = [side.size for side in found.sides if isinstance(side, Lengths)]
+    if number is not None and (number in sizes or ctx.numbers.is_of_sizes(number)):
         return ctx.lengths_by(
             number, lambda: Lengths(builder, _column(ctx, target, position, found), size=number)
         )
@@ -209,9 +211,10 @@ def _cancelled(sides: Sequence[Side], others: Sequence[Side]) -> tuple[list[Leng
     left = [side for side in sides if isinstance(side, Lengths)]
     for other in others:
         if isinstance(other, Lengths):
-            if other not in left:
+            same = next((one for one in left if one.equal(other)), None)
+            if same is None:
                 return None
-            left.remove(other)
+            left.remove(same)
     number, by = (math.prod(s for s in x if isinstance(s, int)) for x in (sides, others))
     return (left, number // by) if by and not number % by else None
 

@@ -219,8 +219,9 @@ def _padded(
     where = integers(ctx, places(ctx, width)) - begin.unsqueeze(1)
     if mode == "reflect":
         last = size.unsqueeze(1) - 1
-        where = where.abs()
-        where = where.min(last + last - where)
+        there_and_back = last + last
+        where = where.abs() % there_and_back.max(1)
+        where = where.min(there_and_back - where)
     if mode == "wrap":
         where = where % size.max(1).unsqueeze(1)
     is_constant = mode == "constant"

@@ -103,9 +103,14 @@ def _column(
 def _padded_along_others(
     ctx: Context, data: Batched, others: _Amounts, mode: str, fill: Batched | None
 ) -> Batched:
-    """Pad the rows along axes in which all samples have one size."""
-    if mode != "constant" or (fill is not None and not fill.is_shared):
-        raise Decline(Code.RAGGED, f"its {mode} padding reaches other axes than that of lengths")
+    """Pad the rows along axes in which all samples have one size.
+
+    onnxruntime refuses to wrap rows where there are none.
+    """
+    if mode == "wrap":
+        raise Decline(Code.RAGGED, "it wraps other axes than that of lengths")
+    if fill is not None and not fill.is_shared:
+        raise Decline(Code.RAGGED, "each sample has a number of its own to pad other axes with")
     if not all(ctx.numbers.is_shared(n) for n in others.values()):
         raise Decline(Code.RAGGED, "a second axis of the result would differ in length")
     sides = [(side, axis) for side in (0, 1) for axis in range(data.rank)]
@@ -113,7 +118,7 @@ def _padded_along_others(
     inputs = [data.value, ctx.op("Concat", parts, {"axis": 0})]
     if fill is not None:
         inputs.append(fill.value)
-    return dataclasses.replace(data, value=ctx.op("Pad", inputs))
+    return dataclasses.replace(data, value=ctx.op("Pad", inputs, {"mode": mode}))
 
 
 def _padded(ctx: Context, data: Batched, sides: Sides, mode: str, fill: Batched | None) -> Output:

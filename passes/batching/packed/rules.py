@@ -36,7 +36,7 @@ from passes.batching.packed.row_by_row import (
     trailing_rows,
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
-from passes.batching.packed.sliding import sliding
+from passes.batching.packed.sliding import framed_rows, sliding
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.packed.turned import turned_rows
 from passes.batching.table import register_packed
@@ -103,6 +103,7 @@ register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows, two_axes=True)
 register_packed("BatchNormalization", of_images(2, by_channel=True), since=9, any_axis=True)
 register_packed("Conv", sliding(of_images(3)), any_axis=True)
+register_packed("STFT", framed_rows, since=17, any_axis=True)
 register_packed(
     "ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
     "GlobalMaxPool GlobalLpPool LRN InstanceNormalization",

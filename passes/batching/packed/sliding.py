@@ -1,9 +1,10 @@
-"""Convolutions along the axis in which samples differ in length.
+"""Convolutions and frames along the axis in which samples differ in length.
 
 The samples lie one behind the other, with zeros in between, and one convolution slides over all
 of them. With lengths ``[2, 3]``, three taps and one zero on either side, it runs over
 ``0 a a 0 0 b b b 0``, and of its 7 results the first two and the last three belong to samples.
-With a stride of 2 each sample starts at an even place.
+With a stride of 2 each sample starts at an even place. The frames of an STFT are cut alike, with
+the length of a frame as its taps and no zeros at either side.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.pads import with_fill_row
-from passes.batching.packed.row_by_row import crosses, packed_data
+from passes.batching.packed.row_by_row import crosses, packed_data, same_rows
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 
-__all__ = ["sliding"]
+__all__ = ["framed_rows", "sliding"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,20 +59,57 @@ def sliding(over_images: Rule) -> Rule:
             return over_images(ctx, node, operands)
         if data.axis == 1:
             raise crosses(node.op_type)
-        data, lengths = packed_data(ctx, operands)
         one = _filter(ctx, node, ctx.operand(operands, 1, "W"), data)
-        slots = _slots(ctx, lengths, one)
-        value = _laid_apart(ctx, data, lengths, slots, one)
-        inputs = [value, *(None if x is None else x.value for x in operands[1:])]
-        (found,) = ctx.same(node, inputs, one.attributes)
-        made = _result_lengths(ctx, lengths, one)
-        first = ctx.op("Div", [slots.starts, ctx.builder.scalar(one.stride)])
-        own = ctx.op("Gather", [first, made.samples], {"axis": 0})
-        where = ctx.op("Add", [own, made.positions])
-        kept = ctx.op("Gather", [found.value, where], {"axis": data.axis})
-        return [ctx.packed(kept, made, data.axis)]
+        return _slid(ctx, node, operands, one)
 
     return slide
+
+
+def framed_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """STFT of signals ``[N, length]`` or ``[N, length, 1 or 2]`` that differ in number or length.
+
+    A signal shorter than a frame is an error.
+    """
+    data, lengths = packed_data(ctx, operands)
+    if not data.axis:
+        inputs = [None if x is None else x.value for x in operands]
+        return same_rows(ctx, node, inputs, lengths)
+    if data.axis > 1:
+        raise crosses(node.op_type)
+    step, size = _number(ctx, operands, 1), _frame_size(ctx, operands)
+    if step is None or size is None or step < 1:
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the length of its frames or their step")
+    return _slid(ctx, node, operands, _Filter(0, 0, size, step, {}))
+
+
+def _frame_size(ctx: Context, operands: Sequence[Operand]) -> int | None:
+    window = ctx.optional(operands, 2)
+    if window is None:
+        return _number(ctx, operands, 3)
+    (size,) = window.dims or (None,)
+    return size if isinstance(size, int) else None
+
+
+def _number(ctx: Context, operands: Sequence[Operand], position: int) -> int | None:
+    known = ctx.constant(ctx.optional(operands, position))
+    return None if known is None else int(known.reshape(-1)[0])
+
+
+def _slid(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], one: _Filter
+) -> Sequence[Output]:
+    """Let a filter slide over all samples, and keep what belongs to one of them."""
+    data, lengths = packed_data(ctx, operands)
+    slots = _slots(ctx, lengths, one)
+    value = _laid_apart(ctx, data, lengths, slots, one)
+    inputs = [value, *(None if x is None else x.value for x in operands[1:])]
+    (found,) = ctx.same(node, inputs, one.attributes)
+    made = _result_lengths(ctx, lengths, one)
+    first = ctx.op("Div", [slots.starts, ctx.builder.scalar(one.stride)])
+    own = ctx.op("Gather", [first, made.samples], {"axis": 0})
+    where = ctx.op("Add", [own, made.positions])
+    kept = ctx.op("Gather", [found.value, where], {"axis": data.axis})
+    return [ctx.packed(kept, made, data.axis)]
 
 
 def _filter(ctx: Context, node: ir.Node, weight: Batched, data: Batched) -> _Filter:

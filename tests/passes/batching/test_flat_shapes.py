@@ -35,7 +35,28 @@ COUNTED = (
     "r = Cast <to = 1> (ri) c = Cast <to = 1> (ci) " + numbers("k", 1) + "rows = Unsqueeze (r, k) "
 )
 
+WEIGHTS = (
+    "n = Constant <value_floats = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.25, 1.5, -0.5, 1.0, 2.0, -3.0]>"
+    " () d = Constant <value_ints = [2, 2, 3, 1]> () f = Reshape (n, d) "
+)
+ROWS = (
+    numbers("k", -1)
+    + "t = Transpose <perm = [0, 2, 3, 1]> (p) s = Shape <start = 0, end = 2> (t) "
+    "u = Concat <axis = 0> (s, k) r = Reshape (t, u) y = Transpose <perm = [0, 2, 1]> (r)"
+)
+"""All that a row holds, behind each other, as exporters write it between filters and a GRU."""
+
 RESHAPED = [
+    *(
+        FlatCase(f"rows behind {name}", f"{WEIGHTS} p = {nodes} (x{', f' * has_filter}) {ROWS}",
+                 "float[1,2,H,8]", "float[1,n,h]", least=3, tolerance=1e-6)
+        for name, nodes, has_filter in (
+            ("a pool along them", "MaxPool <kernel_shape = [1, 4], strides = [1, 4]>", False),
+            ("a filter", "Conv <pads = [1, 0, 1, 0]>", True),
+            ("a filter that leaves fewer", "Conv", True),
+            ("a filter that skips rows", "Conv <strides = [2, 1]>", True),
+        )
+    ),
     FlatCase("pixels", numbers("t", -1, 3) + "y = Reshape (x, t)", "uint8[H,W,3]", "uint8[n,3]"),
     FlatCase("vectors", numbers("t", -1) + "y = Reshape (x, t)", result="float[n]"),
     FlatCase("one vector more", numbers("t", 1, -1) + "y = Reshape (x, t)", result="float[1,n]"),

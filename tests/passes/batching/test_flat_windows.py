@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+from passes.tensors.io import TensorIo
+from rewriter import backends
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
+from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
 
 POOLS = ("MaxPool", "LpPool", "AveragePool")
 ROUNDED_UP = (
@@ -106,3 +111,21 @@ def test_windows_of_images(one: FlatCase) -> None:
 @pytest.mark.parametrize("one", [*CASES[::5], *FIXED, *LINES], ids=str)
 def test_windows_of_no_image(one: FlatCase) -> None:
     prove_nothing(one)
+
+
+MIRRORED = FlatCase(
+    "mirrored more than once",
+    'p = Constant <value_ints = [5, 7, 0, 6, 3, 0]> () y = Pad <mode = "reflect"> (x, p)',
+    most=5,
+)
+
+
+def test_an_image_is_mirrored_as_often_as_it_takes() -> None:
+    """onnxruntime refuses the model as given there, and the evaluator mirrors again."""
+    after = reached(MIRRORED)
+    images = drawn(MIRRORED, 6)
+    wanted = backends.open_session(MIRRORED.model, "reference").run({"xs": images})["ys"]
+    given = backends.open_session(after, "onnxruntime").run({"xs": images})
+    found = outputs_as_lists(TensorIo.read(models.take(after).model), given)["ys"]
+    for one, other in zip(wanted, found, strict=True):
+        np.testing.assert_array_equal(other, one)

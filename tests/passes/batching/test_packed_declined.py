@@ -334,10 +334,6 @@ OTHERS = {
         of("y = QuantizeLinear<axis = 0>(x, s)", x=THREE, s=constant(np.float32([0.1, 0.2, 0.3]))),
         "QuantizeLinear ragged",
     ),
-    "a border of other axes": (
-        of('y = Pad<mode = "reflect">(x, p)', x=X, p=ints(0, 1, 0, 1)),
-        "Pad ragged",
-    ),
     "a border of each along other axes": (
         of(
             "y = Pad(x, p, v)",

@@ -240,6 +240,28 @@ TO_OWN_LENGTHS = [
         "y = Pad(x, p, v)",
         {"x": ragged(3), "p": constant(np.array([0, 1, 0, 2])), "v": FILL},
     ),
+    *(
+        RaggedCase(
+            f"{mode} of other axes alone",
+            f'y = Pad<mode = "{mode}">(x, p)',
+            {"x": ragged(3), "p": constant(np.array([0, 2, 0, 1]))},
+            opset=19,
+            rtol=0,
+            atol=0,
+        )
+        for mode in ("edge", "reflect")
+    ),
+    *(
+        RaggedCase(
+            f"{mode} of both axes",
+            f'y = Pad<mode = "{mode}">(x, p)',
+            {"x": ragged(3, lengths=(3, 4, 5)), "p": constant(np.array([1, 2, 2, 1]))},
+            opset=19,
+            rtol=0,
+            atol=0,
+        )
+        for mode in ("edge", "reflect")
+    ),
 ]
 
 
@@ -317,6 +339,12 @@ DECLINED = {
 def test_what_could_go_wrong_stays_per_sample(name: str) -> None:
     nodes, operands = DECLINED[name]
     assert ("Pad", "ragged") in reasons_of(RaggedCase(name, nodes, operands))
+
+
+def test_rows_that_wrap_stay_per_sample() -> None:
+    pads = constant(np.array([0, 2, 0, 1]))
+    case = RaggedCase("", 'y = Pad<mode = "wrap">(x, p)', {"x": ragged(3), "p": pads}, opset=19)
+    assert ("Pad", "ragged") in reasons_of(case)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])

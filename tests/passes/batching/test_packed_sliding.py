@@ -81,6 +81,47 @@ def test_pools_for_a_target_without_branches(pool: str, batch: int) -> None:
     prove_ragged(case, batch, lacks=("Loop", "Scan", "If"))
 
 
+def frames(name: str, stft: str, x=LONG) -> RaggedCase:
+    """Return a case that transforms the columns of samples ``[n, 4]``."""
+    return RaggedCase(
+        name,
+        f"t = Transpose <perm = [1, 0]> (x) f = {stft} y = Transpose <perm = [1, 0, 2, 3]> (f)",
+        {
+            "x": x,
+            "one": constant(np.array(1)),
+            "two": constant(np.array(2)),
+            "four": constant(np.array(4)),
+            "w": constant(np.array([0.5, 1, 0.25], np.float32)),
+            "v": shared(np.array([0.5, 1, 0.25, 2], np.float32)),
+            "last": constant(np.array([-1])),
+        },
+        opset=17,
+    )
+
+
+FRAMES = [
+    frames("frames, each of which begins where one ends", "STFT (t, four, , four)"),
+    frames("frames that overlap", "STFT (t, two, , four)"),
+    frames("frames a step of one apart", "STFT (t, one, w)"),
+    frames("frames with gaps, of a window", "STFT (t, four, w)"),
+    frames("frames of a shared window", "STFT (t, two, v)"),
+    frames("both halves", "STFT <onesided = 0> (t, two, w)"),
+    RaggedCase(
+        "frames of signals with their parts in an axis of their own",
+        """t = Transpose <perm = [1, 0]> (x) u = Unsqueeze (t, last) f = STFT (u, two, w)
+        y = Transpose <perm = [1, 0, 2, 3]> (f)""",
+        frames("", "").operands,
+        opset=17,
+    ),
+    RaggedCase(
+        "frames of a number of signals that differs",
+        "y = STFT (x, one, w)",
+        {**frames("", "").operands, "x": ragged(5)},
+        opset=17,
+    ),
+]
+
+
 ELEMENTS = [
     RaggedCase(
         f"{name} {how}",
@@ -96,6 +137,6 @@ ELEMENTS = [
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
-@pytest.mark.parametrize("case", [*CASES, *ELEMENTS], ids=str)
+@pytest.mark.parametrize("case", [*CASES, *FRAMES, *ELEMENTS], ids=str)
 def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)

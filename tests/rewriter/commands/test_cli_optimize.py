@@ -60,8 +60,18 @@ class TestOptimize:
     ) -> None:
         source, out = write(tmp_path / "in.onnx", PLAIN), tmp_path / "out.onnx"
         assert seqmap("optimize", source, out, "--verify-budget", "0s") == 0
-        assert "unchanged, so that nothing has to be verified" in capsys.readouterr().out
-        assert op_types(out) == {"Relu"}
+        told = capsys.readouterr().out
+        assert "unchanged, so that nothing has to be verified" in told
+        assert told.startswith("holds no map, no loop, no sequence; nothing to do\n")
+        assert out.read_bytes() == source.read_bytes()
+
+    def test_one_that_is_unchanged_is_written_as_it_is_in_the_other_kind_of_file(
+        self, tmp_path: Path
+    ) -> None:
+        source, out = write(tmp_path / "in.onnx", PLAIN), tmp_path / "out.onnxtxt"
+        assert seqmap("optimize", source, out) == 0
+        (node,) = onnx.parser.parse_model(out.read_text()).graph.node
+        assert node.op_type == "Relu"
 
     def test_one_that_is_changed_needs_it(self, rows: Path, tmp_path: Path) -> None:
         assert seqmap("optimize", rows, tmp_path / "out.onnx", "--verify-budget", "0s") == 3

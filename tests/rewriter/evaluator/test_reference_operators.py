@@ -229,3 +229,40 @@ def test_gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch_dims: 
     (found,) = ReferenceEvaluator(model).run(None, feed)
     np.testing.assert_array_equal(found, expected)
     assert found.shape == expected.shape
+
+
+@pytest.mark.parametrize("length", [4, 5, 11])
+@pytest.mark.parametrize(
+    ("parts", "call", "inputs"),
+    [
+        ("", "STFT (x, s, w)", "float[4] w"),
+        (", 1", "STFT (x, s, w)", "float[4] w"),
+        ("", "STFT (x, s, , n)", "int64 n"),
+        (", 1", "STFT <onesided = 0> (x, s, , n)", "int64 n"),
+        (", 2", "STFT <onesided = 0> (x, s, w)", "float[4] w"),
+    ],
+)
+def test_frames_of_signals_are_transformed_as_onnxruntime_does(
+    parts: str, call: str, inputs: str, length: int
+) -> None:
+    model = parse(
+        f"g (float[N, S{parts}] x, {inputs}) => (float[A, B, C, D] y) "
+        f"{{ s = Constant <value_int = 3> () y = {call} }}"
+    )
+    rng = np.random.default_rng(length)
+    dims = (2, length, *([int(parts[1:])] if parts else []))
+    given = {"w": f32(0.5, 1, 2, 0.25)} if "w" in inputs else {"n": np.array(4)}
+    feeds = {"x": rng.uniform(-1, 1, dims).astype(np.float32), **given}
+    expected = open_session(model).run(feeds)["y"]
+    found = ReferenceEvaluator(model).run(None, feeds)[0]
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_signal_shorter_than_a_frame_is_an_error() -> None:
+    model = parse(
+        "g (float[1, 3] x, float[4] w, int64 s) => (float[A, B, C, D] y) { y = STFT (x, s, w) }"
+    )
+    feeds = {"x": np.ones((1, 3), np.float32), "w": np.ones(4, np.float32), "s": np.array(1)}
+    with pytest.raises(EvaluationError, match="no frame of 4"):
+        ReferenceEvaluator(model).run(None, feeds)

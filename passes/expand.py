@@ -12,8 +12,8 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.flat_views import read_view
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import all_nodes, graphs_in_loops, is_operator, node_paths, walk_nodes
+from passes.graph.builder import Builder, given_paths
+from passes.graph.graphs import all_nodes, graphs_in_loops, is_operator, walk_nodes
 from passes.graph.made import made_by, operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice
@@ -83,8 +83,7 @@ def _readers(node: ir.Node, paths: Mapping[ir.Node, str]) -> tuple[str, ...]:
     if read_view(elements) is None:
         return ()
     reading = [use.node for use in elements.uses()]
-    origins = (node.metadata_props.get(ORIGIN_KEY) or paths.get(node) for node in reading)
-    return tuple(dict.fromkeys(origin for origin in origins if origin))
+    return tuple(dict.fromkeys(paths[node] for node in reading if node in paths))
 
 
 class ExpandSequenceMapPass(ir.passes.InPlacePass):
@@ -142,7 +141,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         if not maps:
             return ir.passes.PassResult(model, modified)
         typings = type_both_ways(model)
-        paths = node_paths(model)
+        paths = given_paths(model)
         if self._in_loops:
             maps = [
                 (graph, node)

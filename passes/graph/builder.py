@@ -10,13 +10,15 @@ import onnx_ir as ir
 from onnx_ir import AttributeType
 
 from passes.graph.drafts import Memo, drop_uses, note
-from passes.graph.graphs import reads_of
+from passes.graph.graphs import PATH_KEY, node_paths, reads_of
 
 __all__ = [
     "BATCHED_KEY",
     "ORIGIN_KEY",
     "STEPS_KEY",
     "Builder",
+    "given_path",
+    "given_paths",
     "needed_nodes",
     "tensor_value",
     "unnamed",
@@ -30,6 +32,16 @@ BATCHED_KEY = "seqmap.batched"
 
 STEPS_KEY = "seqmap.steps"
 """Metadata of a Scan that takes at least so many steps, whatever the model is fed."""
+
+
+def given_paths(model: ir.Model) -> dict[ir.Node, str]:
+    """Name every node by a path that a reader finds in the model as given."""
+    return {node: given_path(node, path) for node, path in node_paths(model).items()}
+
+
+def given_path(node: ir.Node, path: str) -> str:
+    """Return a path that a reader finds in the model as given: of what a new node stands for."""
+    return node.meta.get(PATH_KEY) or node.metadata_props.get(ORIGIN_KEY) or path
 
 
 def tensor_value(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import onnx_ir as ir
@@ -21,6 +21,7 @@ from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
 from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
+from passes.maps.sequence_source import cut_tensor
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
 
@@ -130,10 +131,11 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Expand the maps of a model, those inside of other maps first."""
         self.decisions = []
-        modified = prepare(model)
+        modified, lengths = prepare(model), list[ir.Node]()
         if self.form == "linear":
             modified |= _fold_known_branches(model)
-            modified |= _read_lengths_before_maps(model)
+            lengths = _read_lengths_before_maps(model)
+            modified |= bool(lengths)
         maps = find_sequence_maps(model)
         if self._in_loops:
             inside = set(graphs_in_loops(model.graph))
@@ -141,6 +143,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         if not maps:
             return ir.passes.PassResult(model, modified)
         typings = type_both_ways(model)
+        _count_slices(lengths, typings)
         paths = given_paths(model)
         if self._in_loops:
             maps = [
@@ -184,19 +187,31 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         return Decision(site.path, "SequenceMap", Verdict.EXPANDED, "plain Loop", reasons)
 
 
-def _read_lengths_before_maps(model: ir.Model) -> bool:
+def _read_lengths_before_maps(model: ir.Model) -> list[ir.Node]:
     """Let each SequenceLength of what maps yield read the first sequence that these go through.
 
     Where only the length of its result is read, a map need not run.
 
     Returns:
-        Whether the model was changed.
+        Those that read another sequence now.
     """
-    changed = False
+    changed = []
     for node in list(all_nodes(model)):
         if not is_operator(node, "SequenceLength"):
             continue
+        given = operand(node, 0)
         while (mapped := made_by(operand(node, 0), "SequenceMap")) is not None:
             node.replace_input_with(0, operand(mapped, 0))
-            changed = True
+        if operand(node, 0) is not given:
+            changed.append(node)
     return changed
+
+
+def _count_slices(lengths: Iterable[ir.Node], typings: Typings) -> None:
+    """Count the slices of a tensor that a map goes through: its loop does not need the cut."""
+    for node in lengths:
+        source = cut_tensor(operand(node, 0), typings.declared)
+        if source is not None:
+            builder = Builder.at(node)
+            count = source.scalar_count(builder, typings.proven)
+            typings.copy(splice(builder, node, [(node.outputs[0], count)]))

@@ -175,6 +175,15 @@ FORMS = {
         {"x": [[1], [2]]},
         np.zeros((0, 2, 0), np.int64),
     ),
+    "an axis that is expanded to what a Split leaves of one": (
+        """g (int64[N] x) => (int64[?, ?] r) {
+            k = Constant <value_ints = [0]> () t = Constant <value_ints = [2]> ()
+            a = ReduceSum(x, k) v, w = Split <axis = 0, num_outputs = 2> (a) u = Unsqueeze(w, k)
+            h = Shape(w) s = Concat <axis = 0> (t, h) o = Unsqueeze(a, k) e = Expand(o, s)
+            r = Concat <axis = 0> (u, e) }""",
+        {"x": [1, 2]},
+        np.zeros((3, 0), np.int64),
+    ),
     "an axis that is expanded to a rounded number": (
         """g (int64[N, 1] x) => (int64[?, ?] r) {
             k = Constant <value_floats = [2.4, 0.4]> () f = Floor(k) s = Cast <to = 7> (f)

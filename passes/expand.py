@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import onnx_ir as ir
@@ -12,8 +12,8 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.flat_views import read_view
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import all_nodes, graphs_in_loops, is_operator, node_paths, walk_nodes
+from passes.graph.builder import Builder, given_paths
+from passes.graph.graphs import all_nodes, graphs_in_loops, is_operator, walk_nodes
 from passes.graph.made import made_by, operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice
@@ -21,6 +21,7 @@ from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
 from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
+from passes.maps.sequence_source import cut_tensor
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
 
@@ -83,8 +84,7 @@ def _readers(node: ir.Node, paths: Mapping[ir.Node, str]) -> tuple[str, ...]:
     if read_view(elements) is None:
         return ()
     reading = [use.node for use in elements.uses()]
-    origins = (node.metadata_props.get(ORIGIN_KEY) or paths.get(node) for node in reading)
-    return tuple(dict.fromkeys(origin for origin in origins if origin))
+    return tuple(dict.fromkeys(paths[node] for node in reading if node in paths))
 
 
 class ExpandSequenceMapPass(ir.passes.InPlacePass):
@@ -131,10 +131,11 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Expand the maps of a model, those inside of other maps first."""
         self.decisions = []
-        modified = prepare(model)
+        modified, lengths = prepare(model), list[ir.Node]()
         if self.form == "linear":
             modified |= _fold_known_branches(model)
-            modified |= _read_lengths_before_maps(model)
+            lengths = _read_lengths_before_maps(model)
+            modified |= bool(lengths)
         maps = find_sequence_maps(model)
         if self._in_loops:
             inside = set(graphs_in_loops(model.graph))
@@ -142,7 +143,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         if not maps:
             return ir.passes.PassResult(model, modified)
         typings = type_both_ways(model)
-        paths = node_paths(model)
+        _count_slices(lengths, typings)
+        paths = given_paths(model)
         if self._in_loops:
             maps = [
                 (graph, node)
@@ -185,19 +187,31 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         return Decision(site.path, "SequenceMap", Verdict.EXPANDED, "plain Loop", reasons)
 
 
-def _read_lengths_before_maps(model: ir.Model) -> bool:
+def _read_lengths_before_maps(model: ir.Model) -> list[ir.Node]:
     """Let each SequenceLength of what maps yield read the first sequence that these go through.
 
     Where only the length of its result is read, a map need not run.
 
     Returns:
-        Whether the model was changed.
+        Those that read another sequence now.
     """
-    changed = False
+    changed = []
     for node in list(all_nodes(model)):
         if not is_operator(node, "SequenceLength"):
             continue
+        given = operand(node, 0)
         while (mapped := made_by(operand(node, 0), "SequenceMap")) is not None:
             node.replace_input_with(0, operand(mapped, 0))
-            changed = True
+        if operand(node, 0) is not given:
+            changed.append(node)
     return changed
+
+
+def _count_slices(lengths: Iterable[ir.Node], typings: Typings) -> None:
+    """Count the slices of a tensor that a map goes through: its loop does not need the cut."""
+    for node in lengths:
+        source = cut_tensor(operand(node, 0), typings.declared)
+        if source is not None:
+            builder = Builder.at(node)
+            count = source.scalar_count(builder, typings.proven)
+            typings.copy(splice(builder, node, [(node.outputs[0], count)]))

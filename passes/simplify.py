@@ -9,10 +9,10 @@ from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
+from passes.graph.builder import given_paths
 from passes.graph.graphs import (
     default_opset,
     is_used,
-    node_paths,
     subgraphs,
     walk_nodes,
 )
@@ -74,7 +74,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             for graph, node in maps:
                 modified |= _hoist(graph, node, typing, default_opset(model))
         are_named = len(maps) > 1 or any(_yields_elements(node) for _, node in maps)
-        paths = node_paths(model) if are_named else {}
+        paths = given_paths(model) if are_named else {}
         if len(maps) > 1:
             self.decisions = [
                 Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.carried.pattern import FLOATS, added
 from passes.carried.selections import Selection
-from passes.graph.made import either_order, made_by, only_number, operand
+from passes.graph.made import either_order, made_by, only_number, operand, through
 
 __all__ = ["choice", "flag_of", "less_than_one", "masked_terms", "neutral_of", "neutral_value"]
 
@@ -82,13 +82,18 @@ def flag_of(condition: ir.Value, *, is_turned: bool = False) -> tuple[ir.Value, 
 def less_than_one(value: ir.Value) -> ir.Value | None:
     """Return what is taken from 1: ``1 - x``, or ``-x + 1`` as PyTorch exports it."""
     less = made_by(value, "Sub")
-    if less is not None and only_number(operand(less, 0)) == 1:
+    if less is not None and _is_one(operand(less, 0)):
         return operand(less, 1)
     for one, other in either_order(made_by(value, "Add")):
         turned = made_by(other, "Neg")
-        if turned is not None and only_number(one) == 1:
+        if turned is not None and _is_one(one):
             return operand(turned, 0)
     return None
+
+
+def _is_one(value: ir.Value) -> bool:
+    """Whether a value is a constant 1, also one that is cast to the type of another value."""
+    return only_number(through(value, ("Cast", "CastLike"))) == 1
 
 
 def neutral_of(family: str, dtype: ir.DataType) -> float | bool:

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.flat_views import read_view
-from passes.graph.builder import ORIGIN_KEY
+from passes.graph.builder import given_path, given_paths
 from passes.graph.graphs import (
-    PATH_KEY,
     default_opset,
     name_of,
-    node_paths,
     paths_below,
     subgraphs,
 )
@@ -47,13 +45,13 @@ class FusionFacts:
         self.typings = type_both_ways(model, options.promises)
         self.opset = default_opset(model)
         self.options = options
-        self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
+        self.paths = given_paths(model)
         self.has_loops = any(node.op_type == "Loop" for node in self.paths)
 
     def name_nodes(self, site: MapSite) -> None:
         """Name the nodes of a body in which a rewrite wrote some."""
         found = paths_below(site.body, f"{site.path}/body/")
-        self.paths |= {node: _given(node, path) for node, path in found.items()}
+        self.paths |= {node: given_path(node, path) for node, path in found.items()}
 
     def is_promised(self, sequence: ir.Value) -> bool:
         """Whether the caller promises that all elements of a sequence have one shape."""
@@ -133,8 +131,3 @@ def _outside_of_bodies(graph: ir.Graph) -> Iterator[ir.Graph]:
     for node in graph:
         for _, inner in subgraphs(node) if node.op_type == "If" else ():
             yield from _outside_of_bodies(inner)
-
-
-def _given(node: ir.Node, path: str) -> str:
-    """Return a path that a reader finds in the model as given."""
-    return node.meta.get(PATH_KEY) or node.metadata_props.get(ORIGIN_KEY) or path

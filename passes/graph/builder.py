@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx_ir import AttributeType
 
 from passes.graph.drafts import Memo, drop_uses, note
-from passes.graph.graphs import reads_of
+from passes.graph.graphs import PATH_KEY, node_paths, reads_of
 
 __all__ = [
     "BATCHED_KEY",
@@ -18,6 +18,8 @@ __all__ = [
     "ORIGIN_KEY",
     "STEPS_KEY",
     "Builder",
+    "given_path",
+    "given_paths",
     "needed_nodes",
     "tensor_value",
     "unnamed",
@@ -34,6 +36,16 @@ STEPS_KEY = "seqmap.steps"
 
 END = int(np.iinfo(np.int64).max)
 """Where a Slice ends that takes all that is left."""
+
+
+def given_paths(model: ir.Model) -> dict[ir.Node, str]:
+    """Name every node by a path that a reader finds in the model as given."""
+    return {node: given_path(node, path) for node, path in node_paths(model).items()}
+
+
+def given_path(node: ir.Node, path: str) -> str:
+    """Return a path that a reader finds in the model as given: of what a new node stands for."""
+    return node.meta.get(PATH_KEY) or node.metadata_props.get(ORIGIN_KEY) or path
 
 
 def tensor_value(

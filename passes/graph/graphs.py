@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 __all__ = [
+    "COPIED_KEY",
     "PATH_KEY",
     "all_graphs",
     "all_nodes",
@@ -35,6 +36,8 @@ __all__ = [
 
 PATH_KEY = "seqmap.path"
 """Note on a node, which no file holds: its path in the model as given."""
+COPIED_KEY = "seqmap.copied"
+"""Note on a copy whose path is told apart, which no file holds: the path of the first one."""
 
 _LARGEST_CONSTANT = 4096
 _GRAPH_TYPES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
@@ -183,6 +186,7 @@ def forget_paths(nodes: Iterable[ir.Node]) -> None:
     """Forget the recorded paths of nodes."""
     for node in nodes:
         node.meta.pop(PATH_KEY, None)
+        node.meta.pop(COPIED_KEY, None)
 
 
 def default_opset(model: ir.Model) -> int:

@@ -9,6 +9,7 @@ from typing import TypeAlias, TypeVar
 import onnx_ir as ir
 
 from passes.graph.graphs import (
+    COPIED_KEY,
     PATH_KEY,
     all_graphs,
     captured_values,
@@ -133,6 +134,7 @@ def _tell_copies_apart(nodes: Iterable[ir.Node]) -> None:
     fresh = _Fresh(paths)
     for node, path in copies:
         node.meta[PATH_KEY] = fresh.name(path)
+        node.meta.setdefault(COPIED_KEY, path)
 
 
 @contextlib.contextmanager

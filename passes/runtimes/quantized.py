@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import made_by, operand, operands, through
+from passes.graph.graphs import constant_value, is_operator, makers
+from passes.graph.made import operand, operands
 from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
 
@@ -35,12 +35,13 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 
     onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    return _dequantized(node.inputs[0]) is not None and is_captured(node)
+    return bool(_dequantized(node)) and is_captured(node)
 
 
-def _dequantized(value: ir.Value | None) -> ir.Node | None:
-    """Return the DequantizeLinear that a value comes from, through nodes that move it at most."""
-    return None if value is None else made_by(through(value, _MOVED), "DequantizeLinear")
+def _dequantized(node: ir.Node) -> list[ir.Node]:
+    """Return each DequantizeLinear that a node may read, through nodes that move it at most."""
+    found = makers(operand(node, 0), _MOVED)
+    return [maker for maker in found if is_operator(maker, "DequantizeLinear")]
 
 
 def is_dequantized_and_moved(node: ir.Node, types: Types) -> bool:
@@ -51,9 +52,8 @@ def is_dequantized_and_moved(node: ir.Node, types: Types) -> bool:
     """
     if types.opset < _WITH_OUTPUT_TYPE:
         return False
-    made = _dequantized(node.inputs[0])
-    zero = [] if made is None else operands(made)[2:]
-    return any(types.dtype(value) == ir.DataType.INT8 for value in zero)
+    zeros = (value for made in _dequantized(node) for value in operands(made)[2:])
+    return any(types.dtype(value) == ir.DataType.INT8 for value in zeros)
 
 
 def is_quantized_again(node: ir.Node, types: Types) -> bool:
@@ -61,11 +61,12 @@ def is_quantized_again(node: ir.Node, types: Types) -> bool:
 
     onnxruntime makes one scale and zero point of both, which are other numbers.
     """
-    made = _dequantized(node.inputs[0])
-    if made is None:
-        return False
-    given, again = ([*one.inputs[1:3], None][:2] for one in (made, node))
-    return not all(map(_are_equal, given, again))
+    return not all(_are_quantized_alike(made, node) for made in _dequantized(node))
+
+
+def _are_quantized_alike(one: ir.Node, other: ir.Node) -> bool:
+    given, again = ([*node.inputs[1:3], None][:2] for node in (one, other))
+    return all(map(_are_equal, given, again))
 
 
 def _are_equal(one: ir.Value | None, other: ir.Value | None) -> bool:

@@ -178,11 +178,14 @@ def is_normalized_behind_a_cast(node: ir.Node, types: Types) -> bool:
 
 
 def is_clipped_behind_a_relu(node: ir.Node, types: Types) -> bool:
-    """Whether a Clip follows a Relu, of a type that onnxruntime has no fused operator for."""
+    """Whether a Clip follows a Relu, of a type that onnxruntime has no fused operator for.
+
+    A Transpose between them is moved away first.
+    """
     data = operand(node, 0)
     if types.dtype(data) in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return False
-    return any(maker.op_type == "Relu" for maker in makers(data, TAKEN_AWAY))
+    return any(maker.op_type == "Relu" for maker in makers(data, (*TAKEN_AWAY, "Transpose")))
 
 
 def of_what_is_kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

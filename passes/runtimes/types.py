@@ -88,7 +88,7 @@ class Types:
         declared = None if value.shape is None else value.shape.dims
         if is_static(declared) or value in self._model.graph.inputs:
             return is_static(declared)
-        return is_static(self._typing.dims(value))
+        return is_static(self._typing.dims(value)) or self._typing.is_said_empty(value)
 
     def known(self, value: ir.Value) -> np.ndarray | None:
         """Return the integers or booleans that a value is in every run, None if not known."""

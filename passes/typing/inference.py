@@ -299,6 +299,8 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
         for value in node.outputs:
             if value.name in types:
                 known = value_type(types[value.name], read)
-                typing.set(value, _corrected(node, known))
+                typing.set(value, corrected := _corrected(node, known))
+                if corrected.dims != known.dims:
+                    typing.set_empty(value)
         for inner, inner_proto in subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

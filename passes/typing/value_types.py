@@ -55,6 +55,7 @@ class Typing:
                 may share one, which proves nothing of their dimensions.
         """
         self._types: dict[ir.Value, ValueType] = {}
+        self._empty: set[ir.Value] = set()
         self._symbols = symbols
         self._names_axes = names_axes
 
@@ -82,6 +83,14 @@ class Typing:
     def set(self, value: ir.Value, type_: ValueType) -> None:
         """Enter what is known of a value."""
         self._types[value] = type_
+
+    def set_empty(self, value: ir.Value) -> None:
+        """Note that inference says 0 of a dimension, which is entered as unknown."""
+        self._empty.add(value)
+
+    def is_said_empty(self, value: ir.Value) -> bool:
+        """Whether inference says 0 of a dimension that is unknown here; a runtime believes it."""
+        return value in self._empty
 
     def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
         """Give each new value the type of the old one, which it computes anew."""

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graph.builder import BATCHED_KEY, ORIGIN_KEY
-from passes.graph.graphs import all_nodes, node_paths, subgraphs, walk_nodes
+from passes.graph.graphs import COPIED_KEY, all_nodes, node_paths, subgraphs, walk_nodes
 from passes.loops.forms import SPLITTABLE
 from passes.reading.iterations import is_given, is_iteration
 from rewriter.reporting.remedies import naming
@@ -66,7 +66,8 @@ def with_left_loops(
 ) -> list[Decision]:
     """Add a decision for each Loop and Scan of the model's own that has none: it stays.
 
-    Those that were in a body are told of with the map that the body is of.
+    Those that were in a body are told of with the map that the body is of. Copies of one are told
+    of once.
 
     Args:
         decisions: What was done with the maps.
@@ -74,11 +75,17 @@ def with_left_loops(
         strategy: ``expand`` looks at no Loop.
     """
     told = {decision.path for decision in decisions}
+    kept = {one.path for one in decisions if one.verdict is Verdict.KEPT}
     reason = Reason(Code.STRATEGY if strategy == "expand" else Code.NOT_A_MAP)
-    left = [
-        Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
+    paths = {
+        node.meta.get(COPIED_KEY, path): node
         for node, path in node_paths(model).items()
         if is_given(node) and path not in told
+    }
+    left = [
+        Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
+        for path, node in paths.items()
+        if path not in kept
     ]
     origins = dict.fromkeys(
         node.metadata_props.get(ORIGIN_KEY, "") for node in all_nodes(model) if is_iteration(node)

@@ -70,6 +70,15 @@ CASES = {
         "carried sum that begins anew",
         "int64",
     ),
+    "run_times_a_cast_1_less_a_flag": Case(
+        "int64",
+        f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"
+        "  k1 = Constant <value = float {1}> ()  k1_like = CastLike (k1, q7)"
+        "  w7 = Sub (k1_like, q7)  s2 = Mul (u, w7)  y = Identity (s2)",
+        "one",
+        "carried sum that begins anew",
+        "int64",
+    ),
     "run_times_a_flag": Case(
         "int64",
         f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"

@@ -54,6 +54,16 @@ CASES: list[tuple[Meets, str, bool]] = [
     (empties.has_negative_axes, "y = ReduceSum (f, back)", False),
     (empties.has_negative_axes, "y = ReduceSum (x, zero)", False),
     (empties.has_negative_axes, "y = ReduceSum (x)", False),
+    (
+        empties.is_expanded_to_nothing,
+        "c, o = Split <num_outputs = 2> (single) s = Shape (o) y = Expand (single, s)",
+        True,
+    ),
+    (
+        empties.is_expanded_to_nothing,
+        "c, o = Split <num_outputs = 2> (v) s = Shape (o) y = Expand (single, s)",
+        False,
+    ),
     (integers.divides_nothing, PLACES + "y = Div (j, k)", True),
     (integers.divides_nothing, PLACES + "s = Shape (j) e = Expand (k, s) y = Div (j, e)", False),
     (integers.divides_nothing, PLACES + "s = Shape (k) e = Expand (k, s) y = Div (j, e)", True),

@@ -158,6 +158,13 @@ def test_constants_are_tensors(attribute: str, dtype: str, dims: str, value: obj
             id="GreaterOrEqual",
         ),
         pytest.param(
+            "(float[A,B,C] x) => (int64[1] y)",
+            "s = Shape (x) k = Constant <value = int64[1] {0}> () "
+            "e = Constant <value = int64[1] {2}> () c = Slice (s, k, e, k) y = ReduceProd (c)",
+            [*["Constant"] * 4, *["Gather"] * 2, "Mul", "Shape", "Slice"],
+            id="sizes that are cut along an axis",
+        ),
+        pytest.param(
             "(float[N,2] x) => (float y)",
             "y = ReduceSumSquare <keepdims = 0> (x)",
             ["Mul", "ReduceSum"],

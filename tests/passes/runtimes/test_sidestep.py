@@ -175,6 +175,15 @@ FORMS = {
         {"x": [[1], [2]]},
         np.zeros((0, 2, 0), np.int64),
     ),
+    "an axis that is expanded to what a Split leaves of one": (
+        """g (int64[N] x) => (int64[?, ?] r) {
+            k = Constant <value_ints = [0]> () t = Constant <value_ints = [2]> ()
+            a = ReduceSum(x, k) v, w = Split <axis = 0, num_outputs = 2> (a) u = Unsqueeze(w, k)
+            h = Shape(w) s = Concat <axis = 0> (t, h) o = Unsqueeze(a, k) e = Expand(o, s)
+            r = Concat <axis = 0> (u, e) }""",
+        {"x": [1, 2]},
+        np.zeros((3, 0), np.int64),
+    ),
     "an axis that is expanded to a rounded number": (
         """g (int64[N, 1] x) => (int64[?, ?] r) {
             k = Constant <value_floats = [2.4, 0.4]> () f = Floor(k) s = Cast <to = 7> (f)
@@ -429,6 +438,24 @@ BESIDE = {
             p = QuantizeLinear(s, k, w) r = DequantizeLinear(p, k, w) }""",
         {"x": [[0.125], [1.25], [15.125]]},
         [[0.125], [1.25], [15.125]],
+    ),
+    "what is quantized twice around a product by 1": (
+        """g (float[N, 1] x) => (float[N, 1] r) <float k = {0.125}, uint8 z = {100}, uint8 w = {0}> {
+            q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z)
+            s = Scan <num_scan_inputs = 1, body = b (float[1] a) => (float[1] o) {
+                n = Constant <value_float = 1.0> () o = Mul(n, a) }> (d)
+            p = QuantizeLinear(s, k, w) r = DequantizeLinear(p, k, w) }""",
+        {"x": [[0.125], [1.25], [15.125]]},
+        [[0.125], [1.25], [15.125]],
+    ),
+    "a Clip of doubles behind a Relu and a Transpose": (
+        """g (double[2, N, 3] x) => (double[3, 2, N] r) <double low = {0.5}, double high = {2}> {
+            k = Transpose <perm = [2, 0, 1]> (x)
+            s = Scan <num_scan_inputs = 1, scan_output_axes = [2], body = b (double[2, N] a)
+                => (double[2, N] o) { o = Relu(a) }> (k)
+            t = Clip(s, low, high) r = Transpose <perm = [2, 0, 1]> (t) }""",
+        {"x": np.array([[[0, 1, 3]], [[2, 3, 0]]], np.float64)},
+        [[[0.5], [2]], [[1], [2]], [[2], [0.5]]],
     ),
     "a product of unknown rank behind a new Loop": (
         """g (float[N, 2, 2] x, float[2] v, int64[B] sizes) => (float[N, 2] r) {

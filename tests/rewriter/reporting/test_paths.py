@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import onnx
@@ -11,7 +12,7 @@ import pytest
 
 import rewriter
 from passes.decisions import Verdict
-from passes.graph.graphs import PATH_KEY, all_graphs, local_name, node_paths
+from passes.graph.graphs import PATH_KEY, all_graphs, local_name, node_paths, paths_below
 
 pytestmark = pytest.mark.long
 
@@ -173,11 +174,19 @@ def check_names(path: pathlib.Path, options: dict[str, Any]) -> None:
     named = rewriter.explain(named_by_position(path), **options).to_dict()
     assert record["maps"] == named["maps"]
     assert record["unreached"] == named["unreached"]
-    given = set(node_paths(model).values())
+    given = {*node_paths(model).values(), *called_paths(model)}
     told = {node["path"] for node in record["maps"]}
     told |= {r["node"] for entry in record["maps"] for r in entry["reasons"] if r["node"]}
     assert {one for one in told if one not in given} <= CALLED_AGAIN
     assert not any(PATH_KEY in node.meta for graph in all_graphs(model) for node in graph)
+
+
+def called_paths(model: ir.Model) -> Iterator[str]:
+    """Name the nodes of functions by the nodes that call them."""
+    functions = model.functions
+    for node, path in node_paths(model).items():
+        if (function := functions.get(node.op_identifier())) is not None:
+            yield from paths_below(function, f"{path}/").values()
 
 
 CALLED_AGAIN = {"local.leaky_all/SequenceMap_0_1"}
@@ -187,6 +196,21 @@ CALLED_AGAIN = {"local.leaky_all/SequenceMap_0_1"}
 @pytest.mark.parametrize("path", ZOO[::8], ids=lambda path: path.stem)
 def test_a_report_does_not_depend_on_names(path: pathlib.Path) -> None:
     check_names(path, {})
+
+
+COPIED = {
+    "a Scan that stands in two Loops": ("seqmap_issue23024_group_cummatmul", "expand"),
+    "a Loop that stands in two Loops": ("control_flow_in_body", "expand"),
+    "a map that a Loop became": ("ts_semseg_postprocess", "fuse"),
+    "a node of a function that a body calls": ("pad_behind", "fuse"),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_is_told_of_by_the_path_of_the_first(name: str) -> None:
+    stem, options = COPIED[name]
+    (path,) = (path for path in ZOO if path.stem == stem)
+    check_names(path, OPTIONS[options])
 
 
 @pytest.mark.full

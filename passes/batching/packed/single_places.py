@@ -51,7 +51,7 @@ def cut_places(
     operands: Sequence[Operand],
     places: Sequence[int],
     cut: Sequence[int],
-) -> tuple[Sequence[Operand], Sequence[int]]:
+) -> tuple[Sequence[Operand], list[int]]:
     """Read one place of each axis where a Slice takes but one, and leave one axis to cut.
 
     Args:
@@ -69,7 +69,7 @@ def cut_places(
     assert axes is not None
     single = [at for at in cut if reads_one_place(ctx, node, data.rank, axes[at], places[at], 1)]
     if len(cut) - len(single) > 1:
-        return operands, places
+        return operands, list(places)
     read = single[: len(cut) - 1]
     for at in read:
         start = entry(ctx, ctx.operand(operands, 1, "starts"), at)

@@ -38,6 +38,7 @@ from passes.carried.rings import find_cycle, find_ring
 from passes.carried.row_updates import RowUpdate, find_row_update
 from passes.carried.selections import find_replacing
 from passes.carried.several_rows import find_several_rows
+from passes.carried.shifts import find_shifts
 from passes.carried.views import find_viewed
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
@@ -197,6 +198,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     return (
         _find_write(carried, facts, typing)
         or find_cache_write(carried, facts)
+        or find_shifts(carried, facts, typing)
         or find_reduction(carried, iteration, typing)
         or find_branch_total(carried, facts, typing)
         or find_append(carried, iteration.body)

@@ -38,7 +38,7 @@ from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
-__all__ = ["Filter", "find_filter", "inserted_behind", "row_behind"]
+__all__ = ["Filter", "find_filter", "row_behind"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,12 +158,6 @@ def _added(carried: Carried, value: ir.Value, graphs: list[ir.Graph]) -> _Added 
         return None
     found = _inserted(node, carried) or _joined(node, path, carried, graphs)
     return None if found is None else _Added(*found, node.op_type == "SequenceInsert")
-
-
-def inserted_behind(carried: Carried, value: ir.Value, graphs: list[ir.Graph]) -> ir.Value | None:
-    """Return what a sequence has gained behind the carried one; None if it is anything else."""
-    found = _added(carried, value, graphs)
-    return found.row if found is not None and found.is_sequence and not found.is_reversed else None
 
 
 def row_behind(

@@ -12,12 +12,12 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
-from passes.carried.filters import inserted_behind
-from passes.carried.in_branch import in_branch
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
+from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
-from passes.graph.made import made_by, operands, skip_identities
+from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -58,55 +58,103 @@ class JoinedList(Pattern):
 def find_joined_list(carried: Carried, iteration: Iteration, typing: Typing) -> JoinedList | None:
     """Return the pieces that a list gains; None if it is anything else, or they are all alike."""
     axis = _joined_along(carried.result)
-    value, body = skip_identities(carried.next), iteration.body
-    mask = None if axis is None else find_selection(value, body)
-    if axis is None or (mask is None and not _first(carried)):
+    if axis is None:
         return None
-    if mask is not None:
-        if not mask.branches or mask.condition in dependent_values(body, carried.inner):
+    reader = _PieceReader(carried, axis, iteration.body, typing)
+    part = reader.read(carried.next, ())
+    if part is None or part.piece is None or not reader.differ:
+        return None
+    terms = (Term(part.piece, "concatenated", axis),)
+    return JoinedList(carried, terms, axis, tuple(part.nodes))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """What a value has more than the carried list: a piece, and its nodes; or nothing."""
+
+    nodes: list[ir.Node]
+    piece: ir.Value | None
+
+
+class _PieceReader:
+    """Reads what an iteration adds to a list, in branches too, as one piece.
+
+    Attributes:
+        differ: Whether pieces were met that may differ in size.
+    """
+
+    def __init__(self, carried: Carried, axis: int, body: ir.Graph, typing: Typing) -> None:
+        self.differ = False
+        self._carried, self._axis, self._body, self._typing = carried, axis, body, typing
+
+    def read(self, value: ir.Value, branches: tuple[ir.Graph, ...]) -> _Part | None:
+        """Return what a value has more; None if it is anything but the list and more pieces."""
+        value = skip_identities(value)
+        if value is self._carried.inner:
+            return _Part([], None)
+        scope = Scope((self._body, *branches))
+        mask = find_selection(value, scope)
+        if mask is not None:
+            return self._of_branches(mask, branches)
+        insert = made_by(value, "SequenceInsert", body=scope)
+        if insert is None or len(operands(insert)) != 2:
             return None
-        of_branches = _of_some if carried.inner in (mask.chosen, mask.other) else _of_either
-        return of_branches(carried, mask, axis, body, typing)
-    piece = inserted_behind(carried, value, [body])
-    if piece is None or not _differs(piece, axis, typing):
-        return None
-    return JoinedList(carried, (Term(piece, "concatenated", axis),), axis)
+        before, element = self.read(operand(insert, 0), branches), operand(insert, 1)
+        if before is None or element in self._dependent(branches):
+            return None
+        self.differ |= _differs(element, self._axis, self._typing)
+        (piece,), nodes = self._outside(element, branches)
+        if before.piece is None:
+            return _Part(nodes, piece)
+        both = added("Concat", [before.piece, piece], {"axis": self._axis})
+        return _Part([*before.nodes, *nodes, both], both.outputs[0])
+
+    def _of_branches(self, mask: Selection, branches: tuple[ir.Graph, ...]) -> _Part | None:
+        """Return an If that yields what each of its branches adds."""
+        if not mask.branches or mask.condition in self._dependent(branches):
+            return None
+        inside = (*branches, *mask.branches)
+        parts = [self.read(value, inside) for value in (mask.chosen, mask.other)]
+        one, other = parts
+        if one is None or other is None:
+            return None
+        if one.piece is None and other.piece is None:
+            return one
+        graphs = []
+        for part, beside in ((one, other), (other, one)):
+            full = part if part.piece is not None else self._none(beside.piece)
+            if full is None or full.piece is None:
+                return None
+            graphs.append(_branch(full.nodes, full.piece))
+        (condition,), nodes = self._outside(mask.condition, branches)
+        made = added("If", [condition], {"then_branch": graphs[0], "else_branch": graphs[1]})
+        return _Part([*nodes, made], made.outputs[0])
+
+    def _none(self, piece: ir.Value | None) -> _Part | None:
+        """Return none of the rows that a piece has."""
+        nodes = None if piece is None else _no_rows(self._carried, piece, self._axis, self._typing)
+        return None if nodes is None else _Part(nodes, nodes[-1].outputs[0])
+
+    def _dependent(self, branches: tuple[ir.Graph, ...]) -> set[ir.Value]:
+        return dependent_values(Scope((self._body, *branches)), self._carried.inner)
+
+    def _outside(
+        self, value: ir.Value, branches: tuple[ir.Graph, ...]
+    ) -> tuple[list[ir.Value], list[ir.Node]]:
+        """Return a value of branches as it is known outside of them, and what computes it."""
+        found, nodes, pairs = hoist([value], branches)
+        for copy, node in pairs:
+            for new, old in zip(copy.outputs, node.outputs, strict=True):
+                self._typing.set(new, self._typing[old])
+        return found, nodes
 
 
-def _of_some(
-    carried: Carried, mask: Selection, axis: int, body: ir.Graph, typing: Typing
-) -> JoinedList | None:
-    """Return what one branch of an If adds, where the other one adds nothing."""
-    is_turned = mask.chosen is carried.inner
-    value = mask.other if is_turned else mask.chosen
-    piece = inserted_behind(carried, value, [body, *mask.branches])
-    none = None if piece is None else _no_rows(carried, piece, axis, typing)
-    if piece is None or none is None or not _differs(piece, axis, typing):
-        return None
-    (row,), copies, speculated = hoist([piece], mask.branches)
-    made = in_branch(
-        mask, row, copies, none[-1].outputs[0], speculated, typing, is_turned=is_turned
-    )
-    terms = (Term(made.outputs[0], "concatenated", axis),)
-    return JoinedList(carried, terms, axis, (*none, made))
+def _branch(nodes: list[ir.Node], value: ir.Value) -> ir.Graph:
+    def write(builder: Builder) -> list[ir.Value]:
+        builder.nodes.extend(nodes)
+        return [value]
 
-
-def _of_either(
-    carried: Carried, mask: Selection, axis: int, body: ir.Graph, typing: Typing
-) -> JoinedList | None:
-    """Return what the branches of an If add, a piece each."""
-    graphs = [body, *mask.branches]
-    one, other = (inserted_behind(carried, v, graphs) for v in (mask.chosen, mask.other))
-    if one is None or other is None:
-        return None
-    if not any(_differs(piece, axis, typing) for piece in (one, other)):
-        return None
-    (row,), copies, pairs = hoist([one], mask.branches)
-    (other_row,), other_copies, other_pairs = hoist([other], mask.branches)
-    made = in_branch(
-        mask, row, copies, other_row, [*pairs, *other_pairs], typing, other_copies=other_copies
-    )
-    return JoinedList(carried, (Term(made.outputs[0], "concatenated", axis),), axis, (made,))
+    return Builder("branch").subgraph("piece", [], write)
 
 
 def _first(carried: Carried) -> list[ir.Value]:
@@ -116,15 +164,23 @@ def _first(carried: Carried) -> list[ir.Value]:
 
 
 def _joined_along(result: ir.Value | None) -> int | None:
-    """Return the axis along which all readers of a list join its elements."""
-    if result is None or result.is_graph_output() or not result.uses():
+    """Return the axis along which all readers join the elements of a list, and of longer ones."""
+    found: list[ir.Node] = []
+    waiting = [] if result is None else [result]
+    while waiting:
+        held = waiting.pop()
+        if held.is_graph_output() or not held.uses():
+            return None
+        for node, position in held.uses():
+            if is_operator(node, "SequenceInsert") and len(node.inputs) == 2 and not position:
+                waiting.append(node.outputs[0])
+            elif is_operator(node, "ConcatFromSequence"):
+                found.append(node)
+            else:
+                return None
+    if any(node.attributes.get_int("new_axis", 0) for node in found):
         return None
-    nodes = [node for node, _ in result.uses()]
-    if not all(is_operator(node, "ConcatFromSequence") for node in nodes):
-        return None
-    if any(node.attributes.get_int("new_axis", 0) for node in nodes):
-        return None
-    axes = {node.attributes.get_int("axis", 0) for node in nodes}
+    axes = {node.attributes.get_int("axis", 0) for node in found}
     (axis,) = axes if len(axes) == 1 else (-1,)
     return axis if axis >= 0 else None
 

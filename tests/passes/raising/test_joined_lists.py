@@ -14,6 +14,7 @@ TEXT = """g (float[N,5,2] x, int64[N] n) => (float[?,?] y) {{
     count = Size (n)
     zero = Constant <value = int64[1] {{0}}> ()
     one = Constant <value = int64[1] {{1}}> ()
+    far = Constant <value = int64[1] {{9}}> ()
     two = Constant <value = int64 {{2}}> ()
     first = Constant <value = float[1,2] {{7.0, 8.0}}> ()
     tall = Constant <value = float[2,1] {{7.0, 8.0}}> ()
@@ -28,10 +29,10 @@ TEXT = """g (float[N,5,2] x, int64[N] n) => (float[?,?] y) {{
         {nodes}
         d = Identity (c)
     }}>
-    y = {join}
+    {join}
 }}"""
 START, EMPTY = "SequenceConstruct (first)", "SequenceEmpty ()"
-JOIN = "ConcatFromSequence <axis = 0> (all)"
+JOIN = "y = ConcatFromSequence <axis = 0> (all)"
 CUT = "p = Slice (row, zero, k, zero)"
 ALWAYS = f"{CUT}  s2 = SequenceInsert (s, p)"
 IF = """s2 = If (l) <then_branch = yes () => (seq(float[?,?]) v) {{ {0}  v = SequenceInsert (s, p) }},
@@ -48,15 +49,44 @@ CASES = {
     "others behind an element": (START, TURNED, JOIN),
     "some behind nothing": (EMPTY, SOME, JOIN),
     "either": (START, EITHER, JOIN),
+    "one of three": (
+        EMPTY,
+        """b = Greater (two, m)
+        s2 = If (l) <then_branch = yes () => (seq(float[?,?]) v) { p = Slice (row, zero, k, zero)
+            v = SequenceInsert (s, p) },
+        else_branch = no () => (seq(float[?,?]) w) {
+            w = If (b) <then_branch = small () => (seq(float[?,?]) v3) {
+                q = Slice (row, k, far, zero)  v3 = SequenceInsert (s, q) },
+            else_branch = none () => (seq(float[?,?]) w3) { w3 = Identity (s) }> }>""",
+        JOIN,
+    ),
+    "two in each iteration": (
+        EMPTY,
+        f"{CUT}  u = SequenceInsert (s, p)  q = Slice (row, k, far, zero)  s2 = SequenceInsert (u, q)",
+        JOIN,
+    ),
+    "two in a branch, one in the other": (
+        START,
+        IF.format(
+            f"{CUT}  u = SequenceInsert (s, p)".replace("(s, p)", "(s, p)"),
+            "q = Slice (row, k, far, zero)  w = SequenceInsert (s, q)",
+        ).replace("v = SequenceInsert (s, p)", "v = SequenceInsert (u, row)"),
+        JOIN,
+    ),
+    "one more behind the loop": (
+        EMPTY,
+        SOME,
+        "more = SequenceInsert (all, first)  y = ConcatFromSequence <axis = 0> (more)",
+    ),
     "columns": (
         "SequenceConstruct (tall)",
         f"{CUT}  z = Transpose <perm = [1, 0]> (p)  s2 = SequenceInsert (s, z)",
-        "ConcatFromSequence <axis = 1> (all)",
+        "y = ConcatFromSequence <axis = 1> (all)",
     ),
     "joined twice": (
         START,
         ALWAYS,
-        "ConcatFromSequence <axis = 0> (all)  a = ConcatFromSequence <axis = 0> (all)  y2 = Relu (a)",
+        "y = ConcatFromSequence <axis = 0> (all)  a = ConcatFromSequence <axis = 0> (all)  y2 = Relu (a)",
     ),
 }
 
@@ -93,16 +123,22 @@ def test_no_sequence_is_left() -> None:
 
 
 NEAR = {
-    "read by place": (START, ALWAYS, "SequenceAt (all, two)"),
+    "read by place": (START, ALWAYS, "y = SequenceAt (all, two)"),
     "joined along two axes": (
         START,
         ALWAYS,
-        "ConcatFromSequence <axis = 0> (all)  a = ConcatFromSequence <axis = 1> (all)  y2 = Relu (a)",
+        "y = ConcatFromSequence <axis = 0> (all)  a = ConcatFromSequence <axis = 1> (all)  y2 = Relu (a)",
     ),
     "stacked": (
         START,
         ALWAYS,
-        "Relu (first)  a = ConcatFromSequence <axis = 0, new_axis = 1> (all)  y2 = Relu (a)",
+        "y = Relu (first)  a = ConcatFromSequence <axis = 0, new_axis = 1> (all)  y2 = Relu (a)",
+    ),
+    "counted, too": (START, ALWAYS, f"{JOIN}  many = SequenceLength (all)"),
+    "one more at a place": (
+        START,
+        ALWAYS,
+        "o = Squeeze (one)  more = SequenceInsert (all, first, o)  y = ConcatFromSequence <axis = 0> (more)",
     ),
     "in front": (START, f"{CUT}  o = Squeeze (zero)  s2 = SequenceInsert (s, p, o)", JOIN),
     "a condition that reads the list": (

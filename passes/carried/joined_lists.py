@@ -69,7 +69,7 @@ def find_joined_list(carried: Carried, iteration: Iteration, typing: Typing) -> 
 
 
 @dataclasses.dataclass(frozen=True)
-class _Part:
+class _Gained:
     """What a value has more than the carried list: a piece, and its nodes; or nothing."""
 
     nodes: list[ir.Node]
@@ -87,11 +87,11 @@ class _PieceReader:
         self.differ = False
         self._carried, self._axis, self._body, self._typing = carried, axis, body, typing
 
-    def read(self, value: ir.Value, branches: tuple[ir.Graph, ...]) -> _Part | None:
+    def read(self, value: ir.Value, branches: tuple[ir.Graph, ...]) -> _Gained | None:
         """Return what a value has more; None if it is anything but the list and more pieces."""
         value = skip_identities(value)
         if value is self._carried.inner:
-            return _Part([], None)
+            return _Gained([], None)
         scope = Scope((self._body, *branches))
         mask = find_selection(value, scope)
         if mask is not None:
@@ -105,11 +105,11 @@ class _PieceReader:
         self.differ |= _differs(element, self._axis, self._typing)
         (piece,), nodes = self._outside(element, branches)
         if before.piece is None:
-            return _Part(nodes, piece)
+            return _Gained(nodes, piece)
         both = added("Concat", [before.piece, piece], {"axis": self._axis})
-        return _Part([*before.nodes, *nodes, both], both.outputs[0])
+        return _Gained([*before.nodes, *nodes, both], both.outputs[0])
 
-    def _of_branches(self, mask: Selection, branches: tuple[ir.Graph, ...]) -> _Part | None:
+    def _of_branches(self, mask: Selection, branches: tuple[ir.Graph, ...]) -> _Gained | None:
         """Return an If that yields what each of its branches adds."""
         if not mask.branches or mask.condition in self._dependent(branches):
             return None
@@ -128,12 +128,12 @@ class _PieceReader:
             graphs.append(_branch(full.nodes, full.piece))
         (condition,), nodes = self._outside(mask.condition, branches)
         made = added("If", [condition], {"then_branch": graphs[0], "else_branch": graphs[1]})
-        return _Part([*nodes, made], made.outputs[0])
+        return _Gained([*nodes, made], made.outputs[0])
 
-    def _none(self, piece: ir.Value | None) -> _Part | None:
+    def _none(self, piece: ir.Value | None) -> _Gained | None:
         """Return none of the rows that a piece has."""
         nodes = None if piece is None else _no_rows(self._carried, piece, self._axis, self._typing)
-        return None if nodes is None else _Part(nodes, nodes[-1].outputs[0])
+        return None if nodes is None else _Gained(nodes, nodes[-1].outputs[0])
 
     def _dependent(self, branches: tuple[ir.Graph, ...]) -> set[ir.Value]:
         return dependent_values(Scope((self._body, *branches)), self._carried.inner)

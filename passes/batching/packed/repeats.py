@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
 from passes.batching.packed.fills import lengths_of_size, own_sizes
 from passes.batching.packed.row_by_row import crosses
 from passes.graph.made import operand
 from passes.reading.integers import Linear
+from passes.typing import ValueType
 
 __all__ = ["tile_to_lengths"]
 
@@ -40,7 +41,16 @@ def tile_to_lengths(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     if axis:
         back = [*range(1, axis + 1), 0, *range(axis + 1, data.rank)]
         value = ctx.op("Transpose", [value], {"perm": back})
-    return [ctx.packed(value, lengths, axis)]
+    known = ValueType(None, tuple(_tiled(data, repeats, at, axis) for at in range(data.rank)))
+    return [Batched(Layout.PACKED, value, known, lengths=lengths, axis=axis)]
+
+
+def _tiled(data: Batched, repeats: Sequence[Linear], at: int, axis: int) -> int | str | None:
+    """Return a dimension of the tiled samples, None of the axis in which they differ."""
+    size, times = data.dims[at], repeats[at].number
+    if at == axis or times is None:
+        return None
+    return size * times if isinstance(size, int) else size if times == 1 else None
 
 
 def _tiled_alike(

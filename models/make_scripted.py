@@ -101,7 +101,8 @@ class SpokenTokens(nn.Module):
         spoken = [torch.zeros(1, 8)]
         for i in range(phonemes.size(0)):
             if int(frames[i]) > 1:
-                spoken.append(phonemes[i].unsqueeze(0).repeat(int(frames[i]), 1))
+                again = phonemes[i].unsqueeze(0).repeat(int(frames[i]), 1)
+                spoken.append(again)
         return torch.cat(spoken)
 
 

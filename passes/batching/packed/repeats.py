@@ -102,6 +102,9 @@ def _places(
     if not data.is_packed and data.dims[axis] == 1:
         return lengths.samples
     first = ctx.op("Gather", [starts, lengths.samples], {"axis": 0})
+    size = data.dims[axis]
     if data.is_packed:
         own = ctx.op("Gather", [own, lengths.samples], {"axis": 0})
+    elif not isinstance(size, int) or not size:
+        own = ctx.op("Max", [own, ctx.ints(1)])  # runtimes divide by it where there is nothing
     return ctx.op("Add", [first, ctx.op("Mod", [lengths.positions, own])])

@@ -74,6 +74,14 @@ def test_a_number_of_each_sample(name: str) -> None:
         np.testing.assert_array_equal(made["y"], expected["y"])
 
 
+def test_samples_of_no_rows_have_none_however_often_they_are_repeated() -> None:
+    before = model(graph("rows of an open number"))
+    fed = {"x": np.zeros((2, 0, 4)), "n": np.array([2, 3]), "w": np.zeros((0, 4))}
+    fed = {name: one.astype(np.int64 if name == "n" else np.float32) for name, one in fed.items()}
+    expected, made = (open_session(one).run(fed) for one in (before, read(before).model))
+    np.testing.assert_array_equal(made["y"], expected["y"])
+
+
 def test_a_negative_number_is_an_error_as_it_was() -> None:
     before = model(graph("rows"))
     for one in (before, read(before).model):

@@ -255,7 +255,7 @@ def test_places_of_two_axes_are_read(
     x = np.arange(90, dtype=np.float32).reshape(3, 5, 6)
     for count in (0, 1, 3):
         feed = {"x": x[:count], "w": x[0] - 7}
-        feed |= {"p": np.int64([4, 0, -2])[:count], "q": np.int64(q)[:count]}
+        feed |= {"p": np.array([4, 0, -2], np.int64)[:count], "q": np.array(q, np.int64)[:count]}
         expected, made = (open_session(one).run(feed) for one in (before, found.model))
         if count:
             np.testing.assert_array_equal(made["rs"], expected["rs"])
@@ -266,7 +266,7 @@ def test_places_of_two_axes_are_read(
 def test_no_place_of_one_of_two_axes_is_an_error_as_it_was(data: str, p: int, q: int) -> None:
     before = model(CROSSED.format(data=data, width=1, nodes=BOTH))
     x = np.ones((2, 5, 6), np.float32)
-    feed = {"x": x, "w": x[0], "p": np.int64([1, p]), "q": np.int64([1, q])}
+    feed = {"x": x, "w": x[0], "p": np.array([1, p], np.int64), "q": np.array([1, q], np.int64)}
     for one in (before, read(before).model):
         with pytest.raises(BackendError):
             open_session(one).run(feed)

@@ -28,8 +28,14 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
-from passes.typing.protos import all_dims, is_written, types_of, value_type
-from passes.typing.repeated_outputs import join_outputs, tell_outputs_apart
+from passes.typing.protos import (
+    all_dims,
+    is_written,
+    join_outputs,
+    tell_outputs_apart,
+    types_of,
+    value_type,
+)
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,

@@ -94,6 +94,43 @@ class LengthRegulator(nn.Module):
         return spoken, torch.arange(spoken.size(0))
 
 
+class SpokenTokens(nn.Module):
+    """Those phonemes that are long enough, each as often as it is spoken, behind a start token."""
+
+    def forward(self, phonemes: Tensor, frames: Tensor) -> Tensor:
+        spoken = [torch.zeros(1, 8)]
+        for i in range(phonemes.size(0)):
+            if int(frames[i]) > 1:
+                again = phonemes[i].unsqueeze(0).repeat(int(frames[i]), 1)
+                spoken.append(again)
+        return torch.cat(spoken)
+
+
+class BestBoxes(nn.Module):
+    """The best boxes of each image, as many as it asks for, with their scores."""
+
+    def forward(self, boxes: Tensor, scores: Tensor, wanted: Tensor) -> Tensor:
+        found = [torch.zeros(0, 5)]
+        for i in range(boxes.size(0)):
+            best, places = torch.topk(scores[i], int(wanted[i]))
+            found.append(torch.cat([boxes[i][places], best.unsqueeze(1)], 1))
+        return torch.cat(found)
+
+
+class SessionMeans(nn.Module):
+    """The mean of each session so far: sum and number begin anew with it."""
+
+    def forward(self, values: Tensor, begins: Tensor) -> Tensor:
+        means = torch.zeros(values.size(0))
+        total, number = torch.zeros(()), torch.zeros(())
+        for i in range(values.size(0)):
+            if int(begins[i]) == 1:
+                total, number = torch.zeros(()), torch.zeros(())
+            total, number = total + values[i], number + 1
+            means[i] = total / number
+        return means
+
+
 def clips(n: int) -> tuple[Tensor, ...]:
     offsets = torch.cumsum(torch.randint(8, 40, (n + 1,)), 0)
     offsets -= offsets[:1].clone()
@@ -114,6 +151,14 @@ def phonemes(n: int) -> tuple[Tensor, ...]:
     return torch.randn(n, 8), torch.randint(0, 6, (n,))
 
 
+def rated(n: int) -> tuple[Tensor, ...]:
+    return torch.rand(n, 6, 4), torch.rand(n, 6), torch.randint(0, 7, (n,))
+
+
+def sessions(n: int) -> tuple[Tensor, ...]:
+    return torch.randn(n), torch.randint(0, 2, (n,))
+
+
 def texts(n: int) -> tuple[Tensor, ...]:
     offsets = torch.cumsum(torch.randint(0, 9, (n + 1,)), 0)
     offsets -= offsets[:1].clone()
@@ -125,6 +170,9 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
     "ts_box_voting": (BoxVoting, boxes, [1, 1, 1]),
     "ts_masks_by_score": (MasksByScore, masks, [3, 1]),
     "ts_length_regulator": (LengthRegulator, phonemes, [1, 1]),
+    "ts_spoken_tokens": (SpokenTokens, phonemes, [1, 1]),
+    "ts_best_boxes": (BestBoxes, rated, [1, 1, 1]),
+    "ts_session_means": (SessionMeans, sessions, [1, 1]),
     "ts_tokens_packed": (TokensPacked, texts, [1, 1]),
 }
 """The module, what draws its inputs, and how many dimensions of each are open."""

@@ -51,7 +51,13 @@ def regions(features: Any, boxes: Any, images: Any) -> Any:
     return tf.image.crop_and_resize(features, boxes, images, [3, 4])
 
 
+def transmittance(opacity: Any) -> Any:
+    """How much light reaches each sample along rays: ``cumprod``, which is a loop of shifts."""
+    return tf.math.cumprod(1.0 - tf.sigmoid(opacity), axis=1, exclusive=True)
+
+
 SIGNATURES = {
+    transmittance: [("opacity", [None, None], np.float32)],
     regions: [
         ("features", [None, None, None, 2], np.float32),
         ("boxes", [None, 4], np.float32),
@@ -71,6 +77,8 @@ def drawn(program: Any, count: int, rng: np.random.Generator) -> list[np.ndarray
         corners = np.sort(rng.random((count, 2, 2)), axis=1).reshape(count, 4)
         maps = rng.standard_normal((3, 7, 6, 2)).astype(np.float32)
         return [maps, corners.astype(np.float32), rng.integers(0, 3, count).astype(np.int32)]
+    if program is transmittance:
+        return [rng.standard_normal((3, count)).astype(np.float32)]
     if program is hysteresis:
         return [rng.random(count, np.float32), np.array(0.6, np.float32)]
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 20, count))]).astype(np.int32)

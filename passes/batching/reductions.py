@@ -1,4 +1,4 @@
-"""Operators that reduce, scan or sort along axes."""
+"""Operators that reduce or scan along axes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 
-__all__ = ["arg_extremum", "cumulation", "given_axes", "reduce", "reduction", "top_k"]
+__all__ = ["arg_extremum", "cumulation", "given_axes", "reduce", "reduction"]
 
 
 def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -89,11 +89,3 @@ def cumulation(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     ctx.require_shared(axis, "axis")
     data = ctx.operand(operands, 0, "x")
     return ctx.same(node, [data.value, ctx.moved_axes(axis, data.rank)])
-
-
-def top_k(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The K largest or smallest along one axis, the last by default; K is shared."""
-    data = ctx.operand(operands, 0, "X")
-    count = ctx.require_shared(ctx.operand(operands, 1, "K"), "K")
-    axis = ctx.axis_attribute(node, data.rank, -1)
-    return ctx.same(node, [data.value, count], {"axis": axis})

@@ -22,6 +22,7 @@ from passes.batching import (
     shapes,
     signal,
     slices,
+    sorting,
     tabular,
     text,
 )
@@ -111,7 +112,7 @@ register("ArgMax ArgMin", reductions.arg_extremum, discrete=True)
 register("CumSum", reductions.cumulation, since=11)
 register("CumProd", reductions.cumulation, since=26)
 register("GlobalAveragePool GlobalMaxPool GlobalLpPool", merging)
-register("TopK", reductions.top_k, since=10, discrete=True)
+register("TopK", sorting.top_k, since=10, discrete=True)
 
 # Normalization.
 register("Softmax LogSoftmax LpNormalization", normalization.along_axis, total=True)

@@ -13,6 +13,7 @@ from passes.batching.flat.splitting import split_by_own_sizes
 from passes.batching.layouts import Batched
 from passes.batching.merging import volume
 from passes.batching.packed.fills import expand_to_lengths
+from passes.batching.packed.repeats import tile_to_lengths
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 
@@ -147,6 +148,8 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The batch axis is repeated once."""
     data, repeats = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "repeats")
+    if repeats.is_stacked:
+        return tile_to_lengths(ctx, node, operands)
     value = shaping(repeats, "repeats")
     known = ctx.constant(repeats)
     if known is not None:

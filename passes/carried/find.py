@@ -26,6 +26,7 @@ from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
 from passes.carried.flags import find_flag
 from passes.carried.free_places import find_free_places
+from passes.carried.joined_lists import find_joined_list
 from passes.carried.keyed import KeyedRead
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
@@ -37,6 +38,7 @@ from passes.carried.rings import find_cycle, find_ring
 from passes.carried.row_updates import RowUpdate, find_row_update
 from passes.carried.selections import find_replacing
 from passes.carried.several_rows import find_several_rows
+from passes.carried.shifts import find_shifts
 from passes.carried.views import find_viewed
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
@@ -181,7 +183,8 @@ def _is_open(state: State, typing: Typing) -> bool:
 def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     carried = state.carried
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
-        pattern: Pattern | None = find_filter(carried, facts.iteration, typing)
+        pattern: Pattern | None = find_joined_list(carried, facts.iteration, typing)
+        pattern = pattern or find_filter(carried, facts.iteration, typing)
         pattern = pattern or find_several_rows(carried, facts.iteration, typing)
         pattern = pattern or find_nested_append(carried, facts, typing)
     elif not _is_open(state, typing):
@@ -196,6 +199,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     return (
         _find_write(carried, facts, typing)
         or find_cache_write(carried, facts)
+        or find_shifts(carried, facts, typing)
         or find_reduction(carried, iteration, typing)
         or find_branch_total(carried, facts, typing)
         or find_append(carried, iteration.body)

@@ -18,6 +18,9 @@ from passes.typing.value_types import Typing
 
 __all__ = ["find_reduction"]
 
+_FAMILIES = {**FAMILIES, "Div": FAMILIES["Mul"]}
+"""The same with a divisor, which is a factor turned over."""
+
 
 def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Reduction | None:
     """Return what a carried value reduces, None if it is no reduction."""
@@ -37,10 +40,10 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         dependent |= dependent_values(graph, *dependent)
     ends = [(value, False)] if mask is None else changed_sides(mask, carried.inner)
     scope = Scope(tuple(graphs))
-    last = made_by(ends[0][0], *FAMILIES, body=scope) if ends else None
+    last = made_by(ends[0][0], *_FAMILIES, body=scope) if ends else None
     if dtype is None or last is None:
         return None
-    family, name = FAMILIES[last.op_type]
+    family, name = _FAMILIES[last.op_type]
     if dtype not in TYPES[family]:
         return None
     if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
@@ -60,6 +63,8 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         else:
             under = Masking(mask, is_turned, family, dtype)
             parts.append(under.part(terms, carried, typing))
+    if family == "Mul" and -1 in signs and dtype not in FLOATS:
+        return None
     values = [value for part in parts for value in part.values]
     return Reduction(
         carried,
@@ -85,7 +90,7 @@ def _behind(
     """Return what is joined behind all that a condition decides, and what it is joined to."""
     found: list[tuple[ir.Node, _Joined]] = []
     value, scope = skip_identities(carried.next), Scope((body,))
-    while value is not carried.inner and (node := made_by(value, *FAMILIES, body=scope)):
+    while value is not carried.inner and (node := made_by(value, *_FAMILIES, body=scope)):
         link = _link(node, dependent)
         if link is None:
             break
@@ -95,15 +100,16 @@ def _behind(
 
 
 def _family_of(node: ir.Node) -> str:
-    return FAMILIES[node.op_type][0]
+    return _FAMILIES[node.op_type][0]
 
 
 def _link(node: ir.Node, dependent: Collection[ir.Value]) -> tuple[ir.Value, _Joined] | None:
-    """Return what a node joins to, and what it joins; None if that is not the first of a Sub."""
+    """Return what a node joins to, and what it joins; None if that is subtracted or divides."""
     path = path_through(node, dependent)
-    if path is None or (node.op_type == "Sub" and path[0] != 0):
+    is_taken_back = node.op_type in ("Sub", "Div")
+    if path is None or (is_taken_back and path[0] != 0):
         return None
-    sign = -1 if node.op_type == "Sub" else 1
+    sign = -1 if is_taken_back else 1
     return skip_identities(operand(node, path[0])), [(term, sign) for term in path[1]]
 
 
@@ -117,7 +123,7 @@ def _chain(
     """Return what is joined to a carried value, each with its sign; None if it is more."""
     found: _Joined = []
     while value is not inner:
-        node = made_by(value, *FAMILIES, body=scope)
+        node = made_by(value, *_FAMILIES, body=scope)
         link = None if node is None or _family_of(node) != family else _link(node, dependent)
         if link is None:
             return None

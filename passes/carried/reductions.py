@@ -40,6 +40,9 @@ FAMILIES = {
 }
 """For each operator the one that joins two totals, and the name of the pattern."""
 
+_LEAVES = {"Add": "Sub", "Mul": "Div"}
+"""For operators that join totals what takes a term back."""
+
 _NUMBERS = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
 _BOOL = frozenset({ir.DataType.BOOL})
 _SIGNED = {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
@@ -70,7 +73,8 @@ class Reduction(Pattern):
     Attributes:
         carried: Where it stands.
         terms: What is joined.
-        signs: For each term of a sum whether it is added (1) or subtracted (-1).
+        signs: For each term of a sum whether it is added (1) or subtracted (-1), and for each of
+            a product whether it is a factor (1) or a divisor (-1).
         family: The operator that joins two totals.
         name: What the report calls it.
         dtype: Its element type.
@@ -112,7 +116,7 @@ class Reduction(Pattern):
         for at, sign in enumerate(self.signs):
             rows = self._given(joined, at)
             part = reduce_rows(joined, rows, self.family, self.dtype, are_counts=self.counts)
-            op_type = "Sub" if sign < 0 else self.family
+            op_type = _LEAVES[self.family] if sign < 0 else self.family
             total = joined.builder.op(op_type, [total, part])
         if self.weighs:
             return weigh_totals(joined, total, self.carried.initial, joined.values)
@@ -214,9 +218,7 @@ class Reduction(Pattern):
             keeps_shape: Whether no term may be larger than the initial value.
         """
         builder, rank = joined.builder, joined.typing.rank(self.carried.initial)
-        join, leave = (
-            ("Add", "Sub") if self.family in ("And", "Or", "Xor") else (self.family, "Sub")
-        )
+        join = "Add" if self.family in ("And", "Or", "Xor") else self.family
         rows: ir.Value | None = None
         for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):
             if keeps_shape:
@@ -233,8 +235,9 @@ class Reduction(Pattern):
                 own = builder.op("Not", [own]) if self.family == "And" else own
                 own = builder.op("Cast", [own], {"to": int(ir.DataType.INT64)})
             if rows is None:
-                rows = own if sign > 0 else builder.op("Neg", [own])
+                turn = "Reciprocal" if join == "Mul" else "Neg"
+                rows = own if sign > 0 else builder.op(turn, [own])
             else:
-                rows = builder.op(join if sign > 0 else leave, [rows, own])
+                rows = builder.op(join if sign > 0 else _LEAVES[join], [rows, own])
         assert rows is not None
         return rows

@@ -16,9 +16,10 @@ from passes.carried.doubling import check_steps, doubled
 from passes.carried.joined import Joined, same_dims
 from passes.carried.widths import IN_STEPS, INTEGER_EXTREMES, WRITTEN, check_width
 from passes.graph.builder import END, Builder
+from passes.maps.tensor_source import reversed_along
 from passes.reading.iterations import Carried
 
-__all__ = ["running", "total_of", "without_one"]
+__all__ = ["running", "running_along", "total_of", "without_one"]
 
 
 def running(
@@ -38,6 +39,39 @@ def running(
     """
     whole = joined.once(carried.inner, lambda: _from_initial(joined, carried, rows, family))
     return without_one(joined.builder, whole, is_last=not is_after)
+
+
+def running_along(
+    joined: Joined, carried: Carried, family: str, axis: int, rank: int, *, is_reversed: bool
+) -> ir.Value:
+    """Record the running products or sums of what a carried value begins as, along an axis.
+
+    Args:
+        joined: Writes the graph; there is one iteration less than rows.
+        carried: The carried value.
+        family: The operator that joins two totals.
+        axis: The axis.
+        rank: How many axes it has.
+        is_reversed: Whether they run from the end to the front.
+    """
+    builder, rows = joined.builder, carried.initial
+    if family == "Add":
+        return builder.op("CumSum", [rows, builder.scalar(axis)], {"reverse": int(is_reversed)})
+    check_steps(joined, carried)
+    order = [axis, *(i for i in range(rank) if i != axis)]
+    back = [order.index(i) for i in range(rank)]
+    rows = builder.op("Transpose", [rows], {"perm": order}) if axis else rows
+    rows = reversed_along(builder, rows, 0) if is_reversed else rows
+    first = _cut(builder, rows, 0, 1)
+    value = joined.number(_NEUTRAL[family], joined.typing.dtype(carried.initial), first)
+    neutral = builder.op("Expand", [value, builder.op("Shape", [first])])
+
+    def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
+        return [_joined(b, values[0], places, by, family, neutral)]
+
+    (rows,) = doubled(joined, [rows], step)
+    rows = reversed_along(builder, rows, 0) if is_reversed else rows
+    return builder.op("Transpose", [rows], {"perm": back}) if axis else rows
 
 
 def without_one(builder: Builder, rows: ir.Value, *, is_last: bool) -> ir.Value:

@@ -51,7 +51,9 @@ def kept_for_copies(plans: Sequence[FusionPlan], facts: FusionFacts) -> Decision
     if original.rest or count * _nodes(original) > _MOST_NODES:
         return None
     given = cost_of_given(original.node)
-    if MARGIN * _batched(original, plans, facts).of(count) <= LOOP + given.of(count):
+    allowed = LOOP + given.of(count)
+    has_forms = all(plan.choice.forms for plan in plans)
+    if has_forms and MARGIN * _batched(original, plans, facts).of(count) <= allowed:
         return None
     mark_for_copies(original.node)
     reason = Reason(Code.COST, detail=f"batching pays for more than {count} iterations")

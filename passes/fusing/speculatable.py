@@ -9,13 +9,13 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.failing import FARTHEST
-from passes.fusing.absent_rows import (
+from passes.batching.absent_rows import (
     put_row_of_zeros,
     put_zeros_behind,
     reads_one_place,
     reduced_along,
 )
+from passes.batching.failing import FARTHEST
 from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.absent_rows import put_row_of_zeros, reads_one_place
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.picking import can_pick, pick
 from passes.batching.table import Row, find, may_draw
@@ -19,6 +20,7 @@ from passes.graph.graphs import (
     walk_nodes,
     with_subgraphs,
 )
+from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import copy_body, copy_of
 from passes.graph.opsets import to_opset_form
@@ -40,7 +42,7 @@ class SelectBranchesPass(ir.passes.InPlacePass):
     """Run both branches of an If and pick the results, for a target without If.
 
     1. No node of the branches could fail where the model would not run it, or draws random
-       numbers.
+       numbers. One that reads a place reads zeros where its branch is not taken and there is none.
     2. The results are tensors of known rank. Those of one shape, by proof, are picked from element
        by element; of others the one is cut out of both, laid one behind the other.
     3. Functions of the model that hold an If are inlined.
@@ -116,7 +118,7 @@ def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
     if may_draw(node, opset):
         return "it draws random numbers"
     for inner in walk_nodes([inner for graph in graphs for inner in graph]):
-        if not runs_anywhere(inner, typing, opset) and not _fails_on_nothing(inner, typing):
+        if not runs_anywhere(inner, typing, opset) and not _can_hold(inner, graphs, typing):
             name = f"{inner.name} ({inner.op_type})" if inner.name else inner.op_type
             return f"{name} could fail where its branch is not taken"
     pairs = zip(node.outputs, *(graph.outputs for graph in graphs), strict=True)
@@ -185,25 +187,33 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -
         path: Its path in the model, for the names of the new nodes.
     """
     builder, made = Builder(path or node.name or node.op_type), []
-    opset = default_opset(model)
-    for graph in branches_of(node):
+    opset, condition = default_opset(model), node.inputs[0]
+    assert condition is not None
+    flag = condition
+    if typing.rank(condition) == 1:
+        flag = builder.op("Squeeze", [condition, builder.ints(0)])
+    for is_first, graph in zip((True, False), branches_of(node), strict=True):
         move_initializers(graph, model.graph)
         values: dict[ir.Value, ir.Value | None] = {}
         for inner, copy in zip(graph, copy_body(graph, values), strict=True):
             if _fails_on_nothing(inner, typing):
                 _let_reduce_nothing(builder, copy, _dtype(inner, typing))
+            elif not runs_anywhere(inner, typing, opset):
+                _let_read_nothing(builder, copy, inner, flag, typing, is_first=is_first)
             builder.nodes.append(copy)
         made.append([(value, copy_of(values, value)) for value in graph.outputs])
-    condition = node.inputs[0]
-    assert condition is not None
-    flag = condition
-    if typing.rank(condition) == 1:
-        flag = builder.op("Squeeze", [condition, builder.ints(0)])
     results = [
         _chosen(builder, flag, one, other, typing, opset) for one, other in zip(*made, strict=True)
     ]
     to_opset_form(builder.nodes, opset)
     splice(builder, node, zip(node.outputs, results, strict=True))
+
+
+def _can_hold(node: ir.Node, graphs: list[ir.Graph], typing: Typing) -> bool:
+    """Whether a node of a branch can be kept from failing where the branch is not taken."""
+    return node.graph in graphs and (
+        _fails_on_nothing(node, typing) or reads_one_place(node, typing)
+    )
 
 
 def _fails_on_nothing(node: ir.Node, typing: Typing) -> bool:
@@ -229,6 +239,24 @@ def _let_reduce_nothing(builder: Builder, node: ir.Node, dtype: ir.DataType | No
     family = node.op_type.removeprefix("Reduce")
     neutral = builder.constant(np.array([neutral_of(family, dtype)], dtype.numpy()))
     node.replace_input_with(0, builder.op("Concat", [numbers, neutral], {"axis": 0}))
+
+
+def _let_read_nothing(
+    builder: Builder,
+    node: ir.Node,
+    old: ir.Node,
+    flag: ir.Value,
+    typing: Typing,
+    *,
+    is_first: bool,
+) -> None:
+    """Let a Gather of one place read zeros where its branch is not taken and nothing is there."""
+    rank, place = typing.rank(operand(old, 0)), typing.static_dims(operand(old, 1))
+    assert rank is not None
+    assert place is not None
+    taken = flag if is_first else builder.op("Not", [flag])
+    number = builder.op("Cast", [taken], {"to": ir.DataType.INT64})
+    put_row_of_zeros(builder, node, builder.op("Reshape", [number, builder.ints(1)]), rank, place)
 
 
 Pair = tuple[ir.Value, ir.Value]

@@ -28,7 +28,15 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
-from passes.typing.protos import all_dims, graphs_of, is_written, types_of, value_type
+from passes.typing.protos import (
+    all_dims,
+    graphs_of,
+    is_written,
+    join_outputs,
+    tell_outputs_apart,
+    types_of,
+    value_type,
+)
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
@@ -259,10 +267,13 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     It keeps a record for each number of a vector that some operator reads, so that a length in
     the model decides how much time and memory it takes.
     """
+    is_apart = tell_outputs_apart(proto.graph)
     types = onnx.shape_inference.infer_shapes(proto)
-    if any(_is_too_long(dims) for dims in all_dims(types.graph)):
-        return types
-    return onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    if not any(_is_too_long(dims) for dims in all_dims(types.graph)):
+        types = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    for one in (proto, types) if is_apart else ():
+        join_outputs(one.graph)
+    return types
 
 
 def _is_too_long(dims: Sequence[int]) -> bool:

@@ -17,7 +17,7 @@ from passes.batching.layouts import Batched
 from passes.batching.packed.row_by_row import sample_axis
 from passes.typing import ValueType
 
-__all__ = ["cut_alike", "named_axes"]
+__all__ = ["cut_alike", "left_to_cut", "named_axes"]
 
 
 def named_axes(ctx: Context, operands: Sequence[Operand]) -> list[int] | None:
@@ -63,11 +63,28 @@ def cut_alike(
     value = ctx.op("Slice", [data.value, *(ctx.ints(*column) for column in columns)])
     dims = tuple(None if axis in along else dim for axis, dim in enumerate(data.dims))
     cut = dataclasses.replace(data, value=value, type=ValueType(data.type.type, dims))
-    bounds_left = [_entries(ctx, ctx.operand(operands, at, "bounds"), left) for at in (1, 2)]
+    return left_to_cut(ctx, operands, cut, left), left
+
+
+def left_to_cut(
+    ctx: Context, operands: Sequence[Operand], data: Batched, left: Sequence[int]
+) -> list[Operand]:
+    """Return the operands of a Slice of what some of its axes are cut to.
+
+    Args:
+        ctx: The context.
+        operands: Its operands; its axes and steps are known.
+        data: What it is left to cut.
+        left: At which places of its bounds those stand that are left.
+    """
+    axes, steps = named_axes(ctx, operands), ctx.optional(operands, 4)
+    assert axes is not None
+    by = None if steps is None else ctx.constant(steps)
+    bounds = [_entries(ctx, ctx.operand(operands, at, "bounds"), left) for at in (1, 2)]
     rest = [_numbers_as(ctx, [axes[place] for place in left])]
     if by is not None:
-        rest.append(_numbers_as(ctx, by.ravel()[left].tolist()))
-    return [cut, *bounds_left, *rest], left
+        rest.append(_numbers_as(ctx, by.ravel()[list(left)].tolist()))
+    return [data, *bounds, *rest]
 
 
 def _entries(ctx: Context, vector: Batched, places: Sequence[int]) -> Batched:

@@ -23,7 +23,13 @@ from passes.reading.integers import Linear
 from passes.reading.number_order import is_nonnegative
 from passes.typing import ValueType
 
-__all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size", "sides_of_shape"]
+__all__ = [
+    "constant_of_lengths",
+    "expand_to_lengths",
+    "lengths_of_size",
+    "own_sizes",
+    "sides_of_shape",
+]
 
 
 def lengths_of_size(ctx: Context, size: Linear, what: str) -> Lengths:
@@ -49,8 +55,17 @@ def lengths_of_size(ctx: Context, size: Linear, what: str) -> Lengths:
     return ctx.lengths_by(size, make)
 
 
-def _sizes(ctx: Context, shape: ir.Value, what: str) -> tuple[list[Linear], list[int]]:
-    """Return the sizes that a shape lists, and the axes of those that differ by sample."""
+def own_sizes(ctx: Context, shape: ir.Value, what: str) -> tuple[list[Linear], list[int]]:
+    """Return the sizes that a shape lists, and the axes of those that differ by sample.
+
+    Args:
+        ctx: The context.
+        shape: The shape, of one sample.
+        what: What it is, for messages.
+
+    Raises:
+        Decline: They are not known, or several of them differ.
+    """
     sizes = ctx.numbers.of(shape)
     if sizes is None:
         raise Decline(Code.DATA_DEPENDENT, f"its {what} differs from sample to sample")
@@ -134,7 +149,7 @@ def constant_of_lengths(
         flat, target = along
         (new,) = ctx.same(node, [target])
         return [ctx.flat(new.value, flat)]
-    sizes, apart = _sizes(ctx, shape, "shape")
+    sizes, apart = own_sizes(ctx, shape, "shape")
     lengths = [lengths_of_size(ctx, sizes[axis], "shape") for axis in apart]
     parts = [
         lengths[0].total if axis in apart else ctx.numbers.write(ctx, size)
@@ -155,7 +170,7 @@ def expand_to_lengths(
     if along is not None and not data.is_packed and data.rank <= len(along[0].order):
         flat, target = along
         return [ctx.flat(ctx.op("Expand", [aligned(ctx, data, flat), target]), flat)]
-    sizes, apart = _sizes(ctx, shape, "shape")
+    sizes, apart = own_sizes(ctx, shape, "shape")
     rank = max(data.rank, len(sizes))
     more = rank - len(sizes)
     sizes, places = [Linear(1)] * more + sizes, {axis + more for axis in apart}

@@ -15,7 +15,8 @@ from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.fixed_length import single_rows
-from passes.batching.packed.row_by_row import crosses, packed_data, rows, same_rows, sample_axis
+from passes.batching.packed.repeats import tile_to_lengths
+from passes.batching.packed.row_by_row import packed_data, rows, same_rows, sample_axis
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 from passes.reading.integers import Linear
@@ -104,11 +105,11 @@ def _has_one_row(ctx: Context, node: ir.Node, data: Batched) -> bool:
 
 
 def tile_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The rows are repeated along axes of their own."""
-    data, _ = packed_data(ctx, operands)
+    """The rows are repeated along axes of their own, or each sample as a whole."""
+    data = ctx.operand(operands, 0, "input")
     repeats = ctx.constant(ctx.operand(operands, 1, "repeats"))
     if repeats is None or repeats[data.axis] != 1:
-        raise crosses(node.op_type)
+        return tile_to_lengths(ctx, node, operands)
     return rows(ctx, node, operands)
 
 

@@ -1,22 +1,27 @@
 """Slices of one place whose axis is removed behind them: ``x[p]``.
 
 Exporters write it from ``p`` to ``p + 1``, and TensorFlow's as the first place of many, far from
-each other.
+each other. Of ``x[p, q]``, one Slice of two axes, each axis is read in its turn.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
-from passes.batching.context import Context, Output
+from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import sample_numbers
+from passes.batching.packed.alike_cuts import left_to_cut, named_axes
 from passes.graph.made import operand
 from passes.reading.integer_reads import FAR
 from passes.reading.vector_reads import number_at
+from passes.typing import ValueType
 from passes.typing.needed_places import needs_one
 
-__all__ = ["reads_one_place", "single_place"]
+__all__ = ["cut_places", "entry", "reads_one_place", "single_place"]
 
 
 def reads_one_place(
@@ -38,6 +43,48 @@ def reads_one_place(
     if step != 1 or start is None or end is None or (end - start).number != 1:
         return False
     return needs_one(ctx.numbers, node.outputs[0], axis, rank)
+
+
+def cut_places(
+    ctx: Context,
+    node: ir.Node,
+    operands: Sequence[Operand],
+    places: Sequence[int],
+    cut: Sequence[int],
+) -> tuple[Sequence[Operand], list[int]]:
+    """Read one place of each axis where a Slice takes but one, and leave one axis to cut.
+
+    Args:
+        ctx: The context.
+        node: The Slice.
+        operands: What is left of its operands; its axes are known, and its steps are 1.
+        places: At which places of its bounds they stood.
+        cut: Those of the operands' bounds that cut an axis.
+
+    Returns:
+        The operands of the Slice that is left to do, and at which places of the bounds of the
+        node its own stood: those given where more than one axis was left to cut.
+    """
+    axes, data = named_axes(ctx, operands), ctx.operand(operands, 0, "data")
+    assert axes is not None
+    single = [at for at in cut if reads_one_place(ctx, node, data.rank, axes[at], places[at], 1)]
+    if len(cut) - len(single) > 1:
+        return operands, list(places)
+    read = single[: len(cut) - 1]
+    for at in read:
+        start = entry(ctx, ctx.operand(operands, 1, "starts"), at)
+        dims = tuple(1 if axis == axes[at] else dim for axis, dim in enumerate(data.dims))
+        row = single_place(ctx, data, start, axes[at])
+        data = dataclasses.replace(row, type=ValueType(data.type.type, dims))
+    left = [at for at in range(len(axes)) if at not in read]
+    return left_to_cut(ctx, operands, data, left), [places[at] for at in left]
+
+
+def entry(ctx: Context, vector: Batched, place: int) -> Batched:
+    """Return one number of a vector of each sample, as a vector."""
+    axis = ctx.ints(int(vector.is_stacked))
+    number = ctx.op("Slice", [vector.value, ctx.ints(place), ctx.ints(place + 1), axis])
+    return dataclasses.replace(vector, value=number, type=ValueType(vector.type.type, (1,)))
 
 
 def single_place(

@@ -7,7 +7,6 @@ lengths ``[3, 2]``, see `passes.batching.packed.bounded_rows`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +20,7 @@ from passes.batching.packed.alike_cuts import cut_alike, named_axes
 from passes.batching.packed.bounded_rows import LengthsKey, cut_rows
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
-from passes.batching.packed.single_places import reads_one_place, single_place
+from passes.batching.packed.single_places import cut_places, entry, reads_one_place, single_place
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
@@ -29,7 +28,6 @@ from passes.reading.integers import TRIP, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds
 from passes.reading.vector_reads import number_at
-from passes.typing import ValueType
 
 __all__ = ["span"]
 
@@ -38,22 +36,28 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     """Slice of shared or stacked data: windows of one size, or samples of different sizes."""
     given, data = operands, ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
-    place, at = 0, 0
+    place, at, is_place = 0, 0, False
     if any(x.dims != (1,) for x in bounds):
         operands, left = cut_alike(ctx, node, given)
-        only = _only_cut(ctx, node, operands, left)
+        cut = _cut(ctx, node, operands, left)
+        if len(cut) > 1:
+            named = len(left)
+            operands, left = cut_places(ctx, node, operands, left, cut)
+            is_place = len(left) < named
+            cut = _cut(ctx, node, operands, left)
+        only = cut[0] if len(cut) == 1 else None
         if only is None and ctx.takes_flat:
             return boxes(ctx, node, given)
         if only is None:
             raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
         data, place, at = ctx.operand(operands, 0, "data"), left[only], only
-        bounds = [_at(ctx, ctx.operand(operands, i, "bounds"), only) for i in (1, 2)]
+        bounds = [entry(ctx, ctx.operand(operands, i, "bounds"), only) for i in (1, 2)]
     axis, step = _axis(ctx, operands, data.rank, at), _step(ctx, operands)
     width = _width(ctx, node, axis, place) if step == 1 and data.is_shared else None
     if width is None and reads_one_place(ctx, node, data.rank, axis, place, step):
         return [single_place(ctx, data, bounds[0], axis, bounds[1] if step > 1 else None)]
     if axis and data.is_stacked:
-        if ctx.takes_flat:
+        if ctx.takes_flat and not is_place:
             return boxes(ctx, node, given)
         key = _key(ctx, node, axis, place) if step == 1 else None
         return [_behind_the_first(ctx, data, bounds, axis, step, key)]
@@ -76,10 +80,10 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     return [cut_rows(ctx, value, bounds, size, starts, step=step, key=key)]
 
 
-def _only_cut(
+def _cut(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], places: Sequence[int]
-) -> int | None:
-    """Return which of the axes that a Slice names it cuts, if it takes all of the others.
+) -> list[int]:
+    """Return which of the axes that a Slice names it cuts: none where that is not known.
 
     Args:
         ctx: The context.
@@ -90,10 +94,9 @@ def _only_cut(
     axes, steps = named_axes(ctx, operands), ctx.optional(operands, 4)
     known = None if steps is None else ctx.constant(steps)
     if axes is None or (steps is not None and (known is None or (known != 1).any())):
-        return None
+        return []
     pairs = enumerate(zip(axes, places, strict=True))
-    cut = [at for at, (axis, place) in pairs if not _is_whole(ctx, node, place, axis)]
-    return cut[0] if len(cut) == 1 else None
+    return [at for at, (axis, place) in pairs if not _is_whole(ctx, node, place, axis)]
 
 
 def _is_whole(ctx: Context, node: ir.Node, place: int, axis: int) -> bool:
@@ -103,13 +106,6 @@ def _is_whole(ctx: Context, node: ir.Node, place: int, axis: int) -> bool:
         return False
     size = ctx.numbers.dimension(operand(node, 0), axis)
     return Bounds(start, end, axis, size=size).is_whole
-
-
-def _at(ctx: Context, vector: Batched, place: int) -> Batched:
-    """Return one number of a vector of each sample, as a vector."""
-    axis = ctx.ints(int(vector.is_stacked))
-    number = ctx.op("Slice", [vector.value, ctx.ints(place), ctx.ints(place + 1), axis])
-    return dataclasses.replace(vector, value=number, type=ValueType(vector.type.type, (1,)))
 
 
 def _is_zero(ctx: Context, bound: Batched) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from rewriter.backends import BackendError, open_session
 from tests.passes.batching.harness import Operand, constant, run_model
 from tests.passes.batching.ragged import (
     RaggedCase,
@@ -15,6 +16,7 @@ from tests.passes.batching.ragged import (
     ragged,
     wanted,
 )
+from tests.passes.loops import model, read
 
 SORT = "s = Shape(x) n = Gather<axis = 0>(s, a) y, i = TopK<axis = 0{more}>(x, n)"
 FIRST = constant(np.array([0]))
@@ -100,3 +102,47 @@ def test_a_sample_with_too_few_is_an_error(nodes: str) -> None:
     short = case("", nodes, ragged(3, lengths=(4, 1, 3)), k=count)
     with pytest.raises(Exception, match=r"(?i)reshape|k argument"):
         run_model(ir.to_proto(model), feeds_of(short, 3))
+
+
+OWN = """g ({kind}[N,{dims}] x, int64[N] k) => ({kind}[N,?,?] rs, int64[N,?,?] ps) {{
+    t = Constant <value = bool {{1}}> ()
+    count = Size (k)
+    rs, ps = Loop (count, t) <body = step (int64 i, bool c)
+        => (bool d, {kind}[?,?] r, int64[?,?] p) {{
+        zero = Constant <value = int64[1] {{0}}> ()
+        along = Constant <value = int64[1] {{{axis}}}> ()
+        place = Unsqueeze (i, zero)
+        own = Gather (k, place)
+        row = Gather (x, i)
+        best, places = TopK <axis = {axis}, largest = {largest}> (row, own)
+        r = ReduceSum <keepdims = 1> (best, along)
+        p = ReduceSum <keepdims = 1> (places, along)
+        d = Identity (c)
+    }}>
+}}"""
+
+
+@pytest.mark.parametrize("kind", ["float", "int64", "int32"])
+@pytest.mark.parametrize(("axis", "largest"), [(0, 1), (1, 1), (-1, 0), (-2, 0)])
+def test_a_number_of_each_sample_of_one_shape(kind: str, axis: int, largest: int) -> None:
+    dims = "5,2" if axis in {0, -2} else "2,5"
+    before = model(OWN.format(kind=kind, dims=dims, axis=axis, largest=largest))
+    found = read(before)
+    assert found.loops == 0
+    dtype = {"float": np.float32, "int64": np.int64, "int32": np.int32}[kind]
+    shape = tuple(int(n) for n in dims.split(","))
+    x = np.random.default_rng(3).integers(0, 4, (4, *shape)).astype(dtype)
+    for numbers in ([2], [5, 0, 1, 3], [0, 0]):
+        feed = {"x": x[: len(numbers)], "k": np.array(numbers, np.int64)}
+        expected, made = (open_session(one).run(feed) for one in (before, found.model))
+        for name, value in expected.items():
+            np.testing.assert_array_equal(made[name], value)
+
+
+@pytest.mark.parametrize("number", [6, -1, 2**20])
+def test_a_number_of_one_sample_that_it_does_not_have_is_an_error(number: int) -> None:
+    before = model(OWN.format(kind="float", dims="5,2", axis=0, largest=1))
+    feed = {"x": np.ones((2, 5, 2), np.float32), "k": np.array([2, number], np.int64)}
+    for one in (before, read(before).model):
+        with pytest.raises(BackendError):
+            open_session(one).run(feed)

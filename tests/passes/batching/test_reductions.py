@@ -227,14 +227,6 @@ DECLINES = [
         Case("axis of a scan", "y = CumSum(x, a)", {"x": X, "a": PER_SAMPLE_AXES}),
         ("CumSum", "batched-operand"),
     ),
-    (
-        Case(
-            "number of the largest",
-            "y, i = TopK(x, k)",
-            {"x": X, "k": mapped(ints(1), ints(1), ints(1))},
-        ),
-        ("TopK", "batched-operand"),
-    ),
 ]
 
 

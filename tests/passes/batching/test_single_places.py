@@ -215,3 +215,58 @@ def test_a_place_that_no_iteration_reads_may_be_missing(place: int, count: int) 
     for one in (before, after):
         with pytest.raises(BackendError):
             open_session(one).run(feed)
+
+
+CROSSED = """g (float[N,5,6] x, float[5,6] w, int64[N] p, int64[N] q) => (float[N,?] rs) {{
+    t = Constant <value = bool {{1}}> ()
+    count = Size (p)
+    rs = Loop (count, t) <body = step (int64 i, bool c) => (bool d, float[?] r) {{
+        zero = Constant <value = int64[1] {{0}}> ()
+        one = Constant <value = int64[1] {{1}}> ()
+        axes = Constant <value = int64[2] {{0, 1}}> ()
+        sizes = Constant <value = int64[2] {{1, {width}}}> ()
+        k = Unsqueeze (i, zero)
+        of_p = Gather (p, k)
+        of_q = Gather (q, k)
+        row = Gather (x, i)
+        b = Concat <axis = 0> (of_p, of_q)
+        e = Add (b, sizes)
+        cut = Slice ({data}, b, e, axes)
+        {nodes}
+        d = Identity (c)
+    }}>
+}}"""
+BOTH = "v = Squeeze (cut, axes)  r = Unsqueeze (v, zero)"
+FIRST = "v = Squeeze (cut, zero)  r = ReduceSum <keepdims = 1> (v, zero)"
+
+
+@pytest.mark.parametrize("data", ["w", "row"])
+@pytest.mark.parametrize(
+    ("width", "nodes", "q"),
+    [(1, BOTH, (0, 5, -2)), (2, FIRST, (0, 5, 3)), (1, FIRST, (2, 2, 0))],
+    ids=["both", "a window beside", "one that stays"],
+)
+def test_places_of_two_axes_are_read(
+    data: str, width: int, nodes: str, q: tuple[int, ...]
+) -> None:
+    before = model(CROSSED.format(data=data, width=width, nodes=nodes))
+    found = read(before)
+    assert found.loops == 0
+    x = np.arange(90, dtype=np.float32).reshape(3, 5, 6)
+    for count in (0, 1, 3):
+        feed = {"x": x[:count], "w": x[0] - 7}
+        feed |= {"p": np.array([4, 0, -2], np.int64)[:count], "q": np.array(q, np.int64)[:count]}
+        expected, made = (open_session(one).run(feed) for one in (before, found.model))
+        if count:
+            np.testing.assert_array_equal(made["rs"], expected["rs"])
+
+
+@pytest.mark.parametrize("data", ["w", "row"])
+@pytest.mark.parametrize(("p", "q"), [(5, 0), (0, 6), (-1, 0), (0, -1), (-6, 0), (9, 9)])
+def test_no_place_of_one_of_two_axes_is_an_error_as_it_was(data: str, p: int, q: int) -> None:
+    before = model(CROSSED.format(data=data, width=1, nodes=BOTH))
+    x = np.ones((2, 5, 6), np.float32)
+    feed = {"x": x, "w": x[0], "p": np.array([1, p], np.int64), "q": np.array([1, q], np.int64)}
+    for one in (before, read(before).model):
+        with pytest.raises(BackendError):
+            open_session(one).run(feed)

@@ -98,6 +98,16 @@ REDUCED = {
     "count": Case(INTS, "u = Cast <to = 7> (pe)  s2 = Add (s, u)", "c", "carried sum"),
     "sum_of_products": Case(ROW, "u = Mul (e, e)  s2 = Add (s, u)", "b", "carried sum"),
     "product": Case(ROW, "u = Tanh (e)  s2 = Mul (s, u)", "b", "carried product"),
+    "quotient": Case(ROW, "u = Exp (e)  s2 = Div (s, u)", "b", "carried product"),
+    "quotient_of_product": Case(
+        ROW, "u = Exp (e)  v = Div (s, u)  u9 = Tanh (e)  s2 = Mul (v, u9)", "b", "carried product"
+    ),
+    "quotient_under_a_condition": Case(
+        ROW,
+        "u = Exp (e)  v = Div (s, u)  s2 = Where (pe, v, s)",
+        "b",
+        "carried product under a condition",
+    ),
     "product_of_integers": Case(INTS, "s2 = Mul (ke, s)", "c", "carried product"),
     "maximum": Case(ROW, "u = Tanh (e)  s2 = Max (s, u)", "b", "carried maximum"),
     "maximum_of_three": Case(ROW, "u = Neg (e)  s2 = Max (e, s, u)", "b", "carried maximum"),
@@ -373,6 +383,13 @@ PREFIX = {
     ),
     "running_product": Case(
         ROW, "s2 = Mul (s, e)  y = Identity (s2)", "b", "carried product", collected="float[4]"
+    ),
+    "running_quotient": Case(
+        ROW,
+        "u = Exp (e)  s2 = Div (s, u)  y = Identity (s2)",
+        "b",
+        "carried product",
+        collected="float[4]",
     ),
     "running_product_that_is_read": Case(
         ROW, "y = Tanh (s)  s2 = Mul (s, e)", "b", "carried product", collected="float[4]"
@@ -985,6 +1002,9 @@ MISSES = {
     "sum_that_reads_itself": _miss(
         ROW, "u = Mul (s, e)  s2 = Add (s, u)", "b", "recurrence", "Add"
     ),
+    "quotient_of_integers": _miss(INTS, "s2 = Div (s, ke)", "c", "recurrence", "Div"),
+    "divided_by_itself": _miss(ROW, "s2 = Div (e, s)", "b", "recurrence", "Div"),
+    "quotient_and_sum": _miss(ROW, "u = Div (s, b)  s2 = Add (u, e)", "b", "recurrence", "Add"),
     "doubled_sum": _miss(ROW, "u = Add (s, s)  s2 = Add (u, e)", "b", "recurrence", "Add"),
     "subtracted_from": _miss(ROW, "s2 = Sub (e, s)", "b", "recurrence", "Sub"),
     "decayed_sum": _miss(ROW, "u = Mul (s, b)  s2 = Add (u, e)", "b", "recurrence", "Add"),

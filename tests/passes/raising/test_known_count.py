@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
@@ -96,3 +97,29 @@ def test_a_known_few_in_a_body_are_batched_with_it() -> None:
         }}""")
     ).report.decisions
     assert {one.verdict for one in decisions} == {Verdict.FUSED}
+
+
+@pytest.mark.quick
+def test_what_is_batched_in_no_form_is_copies_of_the_body() -> None:
+    text = """g (float[N,4] b, float[N,3] s) => (float[M,5] out) {
+        t = Constant <value = bool {1}> ()  n = Constant <value = int64 {3}> ()
+        z = Constant <value = float {0.5}> ()  first = Constant <value = int64[1] {0}> ()
+        none = Constant <value = int64[2] {0, 5}> ()
+        begin = ConstantOfShape (none)
+        out = Loop (n, t, begin) <body = step (int64 i, bool c, float[P,5] a)
+            => (bool go, float[Q,5] a2) {
+            col = Gather <axis = 1> (s, i)  keep = Greater (col, z)
+            picked = NonZero (keep)  at = Transpose <perm = [1, 0]> (picked)
+            rows = GatherND (b, at)  points = GatherND (s, at)
+            place = Unsqueeze (i, first)  of = Gather <axis = 1> (points, place)
+            both = Concat <axis = 1> (rows, of)  a2 = Concat <axis = 0> (a, both)
+            go = Identity (c)
+        }>
+    }"""
+    before = model(text, 17)
+    decision, after = decided(before)
+    assert decision.verdict is Verdict.UNROLLED
+    scores = np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3)
+    boxes = np.arange(16, dtype=np.float32).reshape(4, 4)
+    fed = [{"b": boxes[:n], "s": scores[:n]} for n in (0, 1, 4)]
+    assert same(before, after, *fed) == 3

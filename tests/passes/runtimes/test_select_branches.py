@@ -13,7 +13,7 @@ import pytest
 import rewriter
 from passes.graph.graphs import all_graphs
 from passes.runtimes.select_branches import SelectBranchesPass
-from rewriter.backends import run
+from rewriter.backends import BackendError, run
 from rewriter.proof.compare import compare
 
 
@@ -130,6 +130,21 @@ SELECTED = [
         "t () => (float[N] a)", "t () => (float[N] a) <float[1] w = {0.5}>")), X),
     Case("one opset 13", graph(SAME), X, 13),
     Case("one opset 11", graph(SAME), X, 11),
+    *(
+        Case(f"a place, {place} of {rows}", graph(
+            choose("a = Gather (x, i)", "b = Identity (w)"),
+            "int64 i, float[N,3] x, float[3] w"),
+            {"i": np.array(place), "x": numbers(rows, 3), "w": numbers(3)},
+            flags=(np.array(True), np.array(False)) if -rows <= place < rows else (np.array(False),))
+        for place, rows in ((0, 2), (-1, 2), (1, 2), (0, 0), (-1, 0), (5, 2), (-7, 2))
+    ),
+    Case("a row kept as one", graph(
+        choose("a = Gather (x, zero)", "b = Neg (w)", "float[1,3]"),
+        "float[N,3] x, float[1,3] w", "float[K,3] y"),
+        {"x": numbers(0, 3), "w": numbers(1, 3)}, flags=(np.array(False),)),
+    Case("a column, on the other branch", graph(
+        choose("a = Identity (w)", "b = Gather<axis = 1> (x, i)"), "int64 i, float[3,N] x, float[3] w"),
+        {"i": np.array(0), "x": numbers(3, 0), "w": numbers(3)}, flags=(np.array(True),)),
     Case("in a Loop", graph(
         "n = Constant<value_int = 3> () [l] y = Loop (n, , x) <body = b (int64 i, bool d, "
         f"float[N] s) => (bool d2, float[N] y2) {{ d2 = Identity (d) {SAME} "
@@ -227,3 +242,14 @@ def test_only_for_targets_without_if() -> None:
     result = rewriter.rewrite(before, target="portable")
     assert branches(result.model) == 0
     assert "both branches are computed" in result.report.warnings[0]
+
+
+def test_a_place_that_a_branch_lacks_is_an_error_where_it_is_taken() -> None:
+    text = graph(
+        choose("a = Gather (x, i)", "b = Identity (w)"), "int64 i, float[N,3] x, float[3] w"
+    )
+    before = Case("", text, {}).model
+    feeds = {"i": np.array(0), "x": numbers(0, 3), "w": numbers(3), "c": np.array(True)}
+    for one in (before, select(before)[0]):
+        with pytest.raises(BackendError):
+            run(one, feeds, backend="onnxruntime")

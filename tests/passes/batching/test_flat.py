@@ -323,7 +323,7 @@ THREE = (
     "v = Constant <value_floats = [0.5, 2.0, 3.0]> () "
 )
 WINDOWED += [
-    many("over all pixels", ["GlobalAveragePool", "GlobalMaxPool"], "{y} = {op} (x)",
+    many("over all pixels", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"], "{y} = {op} (x)",
          "float[1,3,1,1]", stacked=True, **IMAGE),
     FlatCase("by numbers of channels", THREE + "y = BatchNormalization (x, s, v, v, v)",
              result="float[1,3,h,w]", **IMAGE),

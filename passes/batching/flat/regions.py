@@ -61,7 +61,7 @@ class _Points:
         to_low: The weight of the pixel before, 0 outside of the image.
         to_high: The weight of the pixel behind.
         counted: Which of the points a region has, None for all.
-        count: How many it has in a bin, float ``[T, 1, 1]``, or a number.
+        count: How many it has in a bin, float ``[T, 1, 1]``, or ``[1, 1, 1]``.
     """
 
     low: Formula
@@ -69,7 +69,7 @@ class _Points:
     to_low: Formula
     to_high: Formula
     counted: Formula | None
-    count: Formula | float
+    count: Formula
 
 
 def regions_of_images(
@@ -165,10 +165,16 @@ def _points(
     if least is not None:
         extent = extent.max(least)
     wide = extent / float(bins)
-    count: Formula | float = float(ratio) if ratio > 0 else wide.ceil()
-    numbers, counted = _numbers(ctx, count)
-    bin_ = reals(ctx, ctx.builder.constant(np.arange(bins, dtype=np.float32).reshape(1, bins, 1)))
-    at = start + bin_ * wide + (numbers + 0.5) * wide / count
+    if ratio > 0:
+        count, numbers, counted = _constant(ctx, [ratio]), _constant(ctx, range(ratio)), None
+    else:
+        count = wide.ceil()
+        numbers = _up_to(ctx, count)
+        counted = numbers.compare("Less", count)
+    before = reals(
+        ctx, ctx.builder.constant(np.arange(bins, dtype=np.float32).reshape(1, bins, 1))
+    )
+    at = start + before * wide + (numbers + 0.5) * wide / count
     sizes = reals(ctx, size)
     inside = at.compare("GreaterOrEqual", -1.0).both(at.compare("LessOrEqual", sizes))
     at = inside.where(at, 0.0).max(0.0)
@@ -180,14 +186,15 @@ def _points(
     return _Points(low, (low + 1.0).min(last), to_low, to_high, counted, count)
 
 
-def _numbers(ctx: Context, count: Formula | float) -> tuple[Formula, Formula | None]:
-    """Return ``0, 1, ...`` as ``[1, 1, points]``, and which of them a region has."""
-    if not isinstance(count, Formula):
-        row = np.arange(int(count), dtype=np.float32).reshape(1, 1, -1)
-        return reals(ctx, ctx.builder.constant(row)), None
-    flat = ctx.reshape(count.cast(_INT64).value, ctx.ints(-1))
-    numbers = integers(ctx, places(ctx, largest(ctx, flat))).unsqueeze(1).cast(_FLOAT)
-    return numbers, numbers.compare("Less", count)
+def _constant(ctx: Context, numbers: Sequence[int]) -> Formula:
+    """Return numbers as ``[1, 1, N]``."""
+    return reals(ctx, ctx.builder.constant(np.array([[numbers]], np.float32)))
+
+
+def _up_to(ctx: Context, count: Formula) -> Formula:
+    """Return ``0, 1, ...``, as many as the greatest count says, as ``[1, 1, points]``."""
+    counts = ctx.reshape(count.cast(_INT64).value, ctx.ints(-1))
+    return integers(ctx, places(ctx, largest(ctx, counts))).unsqueeze(1).cast(_FLOAT)
 
 
 def _four(
@@ -220,9 +227,7 @@ def _mean(ctx: Context, pixels: Pixels, down: _Points, across: _Points) -> Formu
     if counted is not None:
         total = counted.where(total, 0.0)
     summed = reals(ctx, ctx.reduce("ReduceSum", total.value, [2, 4], keepdims=False))
-    if isinstance(down.count, Formula) and isinstance(across.count, Formula):
-        return summed / (down.count * across.count).max(1.0).unsqueeze(3)
-    return summed / (float(down.count) * float(across.count))
+    return summed / (down.count * across.count).max(1.0).unsqueeze(3)
 
 
 def _greatest(ctx: Context, pixels: Pixels, down: _Points, across: _Points) -> Formula:
@@ -235,7 +240,5 @@ def _greatest(ctx: Context, pixels: Pixels, down: _Points, across: _Points) -> F
     if counted is not None:
         most = counted.where(most, -np.inf)
     found = reals(ctx, ctx.reduce("ReduceMax", most.value, [2, 4], keepdims=False))
-    if not isinstance(down.count, Formula) or not isinstance(across.count, Formula):
-        return found
-    is_none = (down.count.min(across.count)).compare("LessOrEqual", 0.0).unsqueeze(3)
+    is_none = down.count.min(across.count).compare("LessOrEqual", 0.0).unsqueeze(3)
     return is_none.where(0.0, found)

@@ -41,3 +41,22 @@ def test_rows_are_not_told_apart() -> None:
     one = case("", WHOLE + "y = Unique <axis = 0> (i)", "int64[u,w]")
     with pytest.raises(rewriter.TargetError, match="compares rows or columns"):
         reached(one)
+
+
+RUNS = FlatCase(
+    "lengths of runs",
+    "limit = Constant <value_float = 128.0> () g = Greater (x, limit) all = Constant "
+    "<value_ints = [-1]> () f = Reshape (g, all) a = Constant <value_ints = [1]> () big = "
+    "Constant <value_ints = [99999]> () z = Constant <value_ints = [0]> () one = Constant "
+    "<value = bool[1] {1}> () behind = Slice (f, a, big, z) before = Slice (f, z, all, z) "
+    "d = Xor (behind, before) c = Concat <axis = 0> (one, d) nz = NonZero (c) "
+    "s = Squeeze (nz, z) rest = Slice (s, a, big, z) n = Shape (f) "
+    "e = Concat <axis = 0> (rest, n) y = Sub (e, s)",
+    "float[H,W]",
+    "int64[n]",
+)
+
+
+def test_lengths_of_runs() -> None:
+    """Nothing proves that there are as many ends as starts: where no loop can be, they meet."""
+    prove_flat(RUNS, counts=(1, 5))

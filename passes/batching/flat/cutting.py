@@ -14,8 +14,10 @@ from passes.batching.flat.formula import Formula, integers
 from passes.batching.flat.moves import entry, with_axis_in_grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.lengths import Lengths
+from passes.batching.packed.rows_left import rows_left
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
+from passes.reading.integers import Linear
 from passes.reading.vector_reads import number_at
 
 __all__ = ["cut_along", "known_bounds", "slice_", "takes_all"]
@@ -58,9 +60,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         given_bounds = [entry(ctx, v, cut.position) for v in (starts, ends)]
         is_shared = are_shared or None not in known
         if at < flat.grid.rank:
-            tables[at] = cut_along(
-                ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared
-            )
+            table = cut_along(ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared)
+            tables[at] = _with_size(ctx, node, flat, cut, table)
             continue
         if not is_shared or flat.sampler is not None:
             raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
@@ -69,6 +70,17 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         behind = ctx.ints(at - flat.grid.rank + 1)
         rows = ctx.op("Slice", [rows, *given_bounds, behind, ctx.ints(cut.step)])
     return [ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))]
+
+
+def _with_size(
+    ctx: Context, node: ir.Node, flat: FlatSamples, cut: _Along, table: AxisTable
+) -> AxisTable:
+    """Return a table with its count as a sum, where the bounds of a Slice tell it."""
+    size = flat.dimension(cut.axis)
+    if cut.step != 1 or size is None or table.is_fixed:
+        return table
+    left = rows_left(ctx, node, size, cut.position)
+    return dataclasses.replace(table, size=left) if isinstance(left, Linear) else table
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NoReturn
 
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Pattern
 from passes.decisions import Code
+from passes.flat_views import LEAST_OPSET
 from passes.graph.builder import Builder
 from passes.graph.made import skip_identities
 from passes.promises import FuseOptions
@@ -53,6 +55,8 @@ def write_behind(
         if options.exact and pattern.rounds:
             detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
             raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
+        if pattern.gives_flat and (opset < LEAST_OPSET or not options.takes_packed_as_flat):
+            _refuse_shapes(pattern)
         is_cheap = pattern.cheap_from is not None and opset >= pattern.cheap_from
         weighs_cost = options.auto and not options.lacks
         if weighs_cost and pattern.is_dear and not is_cheap:
@@ -104,8 +108,12 @@ def _check_one_shape(value: ir.Value, pattern: Pattern, typings: Typings) -> Non
     whole = typings.proven.is_sequence(pattern.carried.initial)  # which holds any shapes
     dims = typings.proven_dims(value) if whole else typings.equal_dims(value)
     if dims is None or None in dims:
-        detail = f"what each iteration gives to '{pattern.carried.inner.name}' is not proven to "
-        raise NotAMapError(Code.RAGGED, f"{detail}have one shape", pattern.carried.next.producer())
+        _refuse_shapes(pattern)
+
+
+def _refuse_shapes(pattern: Pattern) -> NoReturn:
+    detail = f"what each iteration gives to '{pattern.carried.inner.name}' is not proven to "
+    raise NotAMapError(Code.RAGGED, f"{detail}have one shape", pattern.carried.next.producer())
 
 
 def describe_patterns(read: LoopReading) -> Sequence[str]:

@@ -32,8 +32,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     starts, ends = ctx.operand(operands, 1, "starts"), ctx.operand(operands, 2, "ends")
     given, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
     count = starts.dims[0]
-    axes = None if given is None else ctx.constant(given)
-    strides = None if steps is None else ctx.constant(steps)
+    axes = None if given is None else _integers(ctx, node, operands, 3)
+    strides = None if steps is None else _integers(ctx, node, operands, 4)
     if given is None and isinstance(count, int):
         axes = np.arange(count)
     if axes is None or (steps is not None and strides is None):
@@ -96,6 +96,17 @@ class _Along:
     axis: int
     position: int
     step: int
+
+
+def _integers(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], at: int
+) -> np.ndarray | None:
+    """Return the integers that an input has for all samples, None if they are not known."""
+    known = ctx.constant(operands[at])
+    numbers = None if known is not None else ctx.numbers.of(operand(node, at))
+    if numbers is None or any(n.number is None for n in numbers):
+        return known
+    return np.array([n.number for n in numbers], np.int64)
 
 
 def known_bounds(

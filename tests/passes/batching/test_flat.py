@@ -15,11 +15,13 @@ from passes.decisions import Code
 from rewriter.errors import BackendError
 from tests.passes.batching import (
     test_flat_branches,
+    test_flat_distinct,
     test_flat_entries,
     test_flat_grid_sample,
     test_flat_joined,
     test_flat_padded,
     test_flat_parts,
+    test_flat_regions_of_interest,
     test_flat_resize,
     test_flat_shapes,
 )
@@ -361,11 +363,13 @@ def test_every_rule_is_proven() -> None:
     ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
     tables = (
         test_flat_branches,
+        test_flat_distinct,
         test_flat_entries,
         test_flat_grid_sample,
         test_flat_joined,
         test_flat_padded,
         test_flat_parts,
+        test_flat_regions_of_interest,
         test_flat_resize,
         test_flat_shapes,
     )

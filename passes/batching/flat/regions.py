@@ -87,6 +87,7 @@ def regions_of_images(
         raise Decline(Code.NO_RULE, "it is not of one image of float in each sample")
     regions = _regions(ctx, present(equally_long(ctx, operands[1:3])))
     pixels = pixels_of(ctx, x, ctx.unsqueeze(regions.samples, range(1, 5)))
+    regions = dataclasses.replace(regions, corners=_in_some_pixels(ctx, regions.corners, pixels))
     is_half = ctx.attribute(node, "coordinate_transformation_mode", _default(ctx)) == "half_pixel"
     scale = float(ctx.attribute(node, "spatial_scale", 1.0))
     ratio = int(ctx.attribute(node, "sampling_ratio", 0))
@@ -133,6 +134,12 @@ def _regions(ctx: Context, given: Sequence[Batched]) -> _Regions:
         raise Decline(Code.RAGGED, "its regions and their images differ in number")
     others = ctx.op("Not", [ctx.op("Equal", [which, ctx.ints(0)])])
     return _Regions(corners, failing_where(ctx, samples, [others]), lengths, like)
+
+
+def _in_some_pixels(ctx: Context, corners: ir.Value, pixels: Pixels) -> ir.Value:
+    """Return corners, an error at run time if a region lies in an image without a pixel."""
+    is_none = (pixels.height * pixels.width).compare("Equal", 0)
+    return failing_where(ctx, corners, [ctx.reshape(is_none.value, ctx.ints(-1))])
 
 
 def _corner(ctx: Context, regions: _Regions, column: int) -> Formula:

@@ -117,3 +117,10 @@ def test_several_images_in_each_sample_stay() -> None:
                    stacked=True, **{**ALIKE, "element": "float[2,3,H,W]"})  # fmt: skip
     with pytest.raises(rewriter.TargetError, match="one image of float"):
         reached(one)
+
+
+def test_a_region_of_an_image_without_pixels_is_an_error() -> None:
+    """It would read a neighbour."""
+    images = [np.ones((1, 3, *size), np.float32) for size in ((2, 3), (0, 4), (3, 1))]
+    with pytest.raises(BackendError):
+        backends.open_session(reached(CASES[0])).run({"xs": images})

@@ -15,6 +15,7 @@ from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
 from passes.carried.clamps import find_clamped
 from passes.carried.delays import Delay, Onward, Unwritten
+from passes.carried.filtered_images import find_filtered_images
 from passes.carried.find_best import find_best, find_chosen
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_filters import find_filter
@@ -184,7 +185,8 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     carried = state.carried
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
         pattern: Pattern | None = find_joined_list(carried, facts.iteration, typing)
-        pattern = pattern or find_filter(carried, facts.iteration, typing)
+        rows = None if pattern else find_filter(carried, facts.iteration, typing)
+        pattern = pattern or find_filtered_images(rows, typing) or rows
         pattern = pattern or find_several_rows(carried, facts.iteration, typing)
         pattern = pattern or find_nested_append(carried, facts, typing)
     elif not _is_open(state, typing):

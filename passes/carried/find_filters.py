@@ -26,7 +26,7 @@ from passes.carried.selections import Selection, find_selection, hoist
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
-from passes.typing.value_types import Typing
+from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["find_filter", "row_behind"]
 
@@ -138,8 +138,18 @@ def _of_either(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing
     made = in_branch(
         mask, row, copies, other_row, [*pairs, *other_pairs], typing, other_copies=other_copies
     )
+    typing.set(made.outputs[0], _of_both(typing[one.row], typing[other.row]))
     terms = (Term(made.outputs[0], "stacked", one.axis),)
     return Filter(carried, terms, one.axis, one.is_sequence, one.is_reversed, (made,))
+
+
+def _of_both(one: ValueType, other: ValueType) -> ValueType:
+    """Return what is known of a value that is one of two."""
+    type_ = one.type if one.type == other.type else None
+    if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
+        return ValueType(type_, None)
+    pairs = zip(one.dims, other.dims, strict=True)
+    return ValueType(type_, tuple(a if a == b else None for a, b in pairs))
 
 
 def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list[ir.Node]:

@@ -108,7 +108,7 @@ def choose_without_guard(
     gains = bool(plain.walk.fused or site.originals or is_whole)
     if not gains or not may_stand(plain, site, facts):
         return FormChoice({})
-    if any(plain.walk.loops) or plain.walk.meets:
+    if not is_whole and (any(plain.walk.loops) or plain.walk.meets):
         cost = cost_of_body(plain, facts.typings)
         if as_loop.of(USUAL) <= cost.of(USUAL):
             return FormChoice({})

@@ -98,8 +98,8 @@ def write_batched(
         count: Number of samples, if known.
     """
     ops = Operators(builder, options.opset)
-    ends_as_tensor = _ends_as_tensor(options)
     if x.flat is not None:
+        ends_as_tensor = _ends_as_tensor(result, options)
         x = packed_or_stacked(ops, x, result, ends_as_tensor=ends_as_tensor)
     elif _becomes_flat(result, x, options):
         x = packed_laid_out(ops, x)
@@ -113,17 +113,25 @@ def write_batched(
     elif x.is_shared:
         x = _repeated(ops, x, options.batch)
     x, proven = dataclasses.replace(x, type=typings.declared[value]), typings.proven.dims(value)
-    return write_result(builder, result, x, count, proven=proven, splits_all=ends_as_tensor)
+    return write_result(
+        builder, result, x, count, proven=proven, splits_all=_has_no_sequence(options)
+    )
 
 
-def _ends_as_tensor(options: WalkOptions) -> bool:
+def _has_no_sequence(options: WalkOptions) -> bool:
     """Whether no sequence may be left of a result, so that none is built for onnxruntime."""
     return "SequenceInsert" in options.asked.lacks
 
 
+def _ends_as_tensor(result: MapResult, options: WalkOptions) -> bool:
+    """Whether a result must not be a sequence in the end, wherever one may be left of others."""
+    is_yielded = options.asked.for_tensors and result.value.is_graph_output()
+    return is_yielded or _has_no_sequence(options)
+
+
 def _becomes_flat(result: MapResult, x: Batched, options: WalkOptions) -> bool:
     """Whether packed samples that differ along another axis than the first leave as flat ones."""
-    if result.kind != "sequence" or not _ends_as_tensor(options) or not x.is_packed:
+    if result.kind != "sequence" or not _ends_as_tensor(result, options) or not x.is_packed:
         return False
     if x.dtype is None or options.opset < LEAST_OPSET:
         return False

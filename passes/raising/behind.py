@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NoReturn
 
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern
 from passes.decisions import Code
+from passes.flat_views import LEAST_OPSET
 from passes.graph.builder import Builder
 from passes.graph.made import skip_identities
 from passes.promises import FuseOptions
@@ -52,6 +54,8 @@ def write_behind(
     for one in read.behind:
         pattern = one.pattern
         _check_options(pattern, opset, options)
+        if pattern.gives_flat and (opset < LEAST_OPSET or not options.takes_packed_as_flat):
+            _refuse_shapes(pattern)
         for term, entry in zip(one.terms, pattern.terms, strict=True):
             is_part = _is_part(outputs[term], site, typings.proven)
             if entry.kind == "stacked" and not (pattern.grows or entry.is_alike or is_part):
@@ -115,8 +119,12 @@ def _check_one_shape(value: ir.Value, pattern: Pattern, typings: Typings) -> Non
     whole = typings.proven.is_sequence(pattern.carried.initial)  # which holds any shapes
     dims = typings.proven_dims(value) if whole else typings.equal_dims(value)
     if dims is None or None in dims:
-        detail = f"what each iteration gives to '{pattern.carried.inner.name}' is not proven to "
-        raise NotAMapError(Code.RAGGED, f"{detail}have one shape", pattern.carried.next.producer())
+        _refuse_shapes(pattern)
+
+
+def _refuse_shapes(pattern: Pattern) -> NoReturn:
+    detail = f"what each iteration gives to '{pattern.carried.inner.name}' is not proven to "
+    raise NotAMapError(Code.RAGGED, f"{detail}have one shape", pattern.carried.next.producer())
 
 
 def describe_patterns(read: LoopReading) -> Sequence[str]:

@@ -101,8 +101,12 @@ class Raiser:
             self._model.opset_imports[DOMAIN] = VERSION
 
     def raise_neighbours(self) -> None:
-        """Raise the SequenceMaps that read what a Map yields, or yield what one reads."""
-        found = [n for _, n in find_sequence_maps(self._model)] if self.raised else []
+        """Raise the SequenceMaps that read what a Map yields, or yield what one reads.
+
+        One that was written beside a Map is a view of what it yields, and stays.
+        """
+        maps = find_sequence_maps(self._model) if self.raised else []
+        found = [node for _, node in maps if node in self.paths]
         while beside := [node for node in found if self._is_beside(node)]:
             for node in beside:
                 found.remove(node)

@@ -8,6 +8,10 @@ import onnxruntime
 import pytest
 
 import rewriter
+from passes.tensors.io import TensorIo
+from rewriter import backends
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]> g (float[N,2,%s] x) => (float[A,B] y) {
     s = SplitToSequence <axis = 0, keepdims = 0> (x)
@@ -36,3 +40,24 @@ def test_joined_rows_of_known_size_are_one_reshape(name: str) -> None:
             for m in (model, rewritten)
         )
         np.testing.assert_array_equal(one, other)
+
+
+COLUMN = """<ir_version: 9, opset_import: ["" : 18]>
+    g (seq(float[H,W,3]) xs) => (seq(float[3,w]) ys) {
+      ys = SequenceMap (xs) <body = one (float[H,W,3] x) => (float[3,w] y) {
+        r = ReduceMax <keepdims = 0> (x, a)  y = Transpose (r) }> }"""
+
+
+def test_columns_that_leave_a_model_are_a_tensor_whatever_the_target() -> None:
+    """Samples that differ along another axis than the first leave as rows and sizes."""
+    text = COLUMN.replace("r = Reduce", "a = Constant <value_ints = [0]> () r = Reduce")
+    model = onnx.parser.parse_model(text)
+    after = rewriter.optimize(model, strategy="fuse", tensor_io=True)
+    found = {node.op_type for node in after.graph.node}
+    assert not [name for name in found if "Sequence" in name or name in ("Loop", "If")]
+    images = [np.random.default_rng(s).random((h, w, 3)).astype(np.float32)
+              for s, (h, w) in enumerate(((2, 3), (1, 1), (4, 2)))]  # fmt: skip
+    io = TensorIo.read(models.take(after).model)
+    given = outputs_as_lists(io, backends.open_session(after).run({"xs": images}))["ys"]
+    for image, one in zip(images, given, strict=True):
+        np.testing.assert_array_equal(one, image.max(0).T)

@@ -14,8 +14,10 @@ from passes.batching.flat.formula import Formula, integers
 from passes.batching.flat.moves import entry, with_axis_in_grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.lengths import Lengths
+from passes.batching.packed.rows_left import rows_left
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
+from passes.reading.integers import Linear
 from passes.reading.vector_reads import number_at
 
 __all__ = ["cut_along", "known_bounds", "slice_", "takes_all"]
@@ -30,8 +32,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     starts, ends = ctx.operand(operands, 1, "starts"), ctx.operand(operands, 2, "ends")
     given, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
     count = starts.dims[0]
-    axes = None if given is None else ctx.constant(given)
-    strides = None if steps is None else ctx.constant(steps)
+    axes = None if given is None else _integers(ctx, node, operands, 3)
+    strides = None if steps is None else _integers(ctx, node, operands, 4)
     if given is None and isinstance(count, int):
         axes = np.arange(count)
     if axes is None or (steps is not None and strides is None):
@@ -58,9 +60,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         given_bounds = [entry(ctx, v, cut.position) for v in (starts, ends)]
         is_shared = are_shared or None not in known
         if at < flat.grid.rank:
-            tables[at] = cut_along(
-                ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared
-            )
+            table = cut_along(ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared)
+            tables[at] = _with_size(ctx, node, flat, cut, table)
             continue
         if not is_shared or flat.sampler is not None:
             raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
@@ -69,6 +70,17 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         behind = ctx.ints(at - flat.grid.rank + 1)
         rows = ctx.op("Slice", [rows, *given_bounds, behind, ctx.ints(cut.step)])
     return [ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))]
+
+
+def _with_size(
+    ctx: Context, node: ir.Node, flat: FlatSamples, cut: _Along, table: AxisTable
+) -> AxisTable:
+    """Return a table with its count as a sum, where the bounds of a Slice tell it."""
+    size = flat.dimension(cut.axis)
+    if cut.step != 1 or size is None or table.is_fixed:
+        return table
+    left = rows_left(ctx, node, size, cut.position)
+    return dataclasses.replace(table, size=left) if isinstance(left, Linear) else table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +96,17 @@ class _Along:
     axis: int
     position: int
     step: int
+
+
+def _integers(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], at: int
+) -> np.ndarray | None:
+    """Return the integers that an input has for all samples, None if they are not known."""
+    known = ctx.constant(operands[at])
+    numbers = None if known is not None else ctx.numbers.of(operand(node, at))
+    if numbers is None or any(n.number is None for n in numbers):
+        return known
+    return np.array([n.number for n in numbers], np.int64)
 
 
 def known_bounds(

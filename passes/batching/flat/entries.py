@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
+from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import read_simply, stacked_again
 from passes.batching.flat.named_parts import names_parts, parts_of, parts_set
@@ -89,6 +90,8 @@ def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     if simple is not None:
         return simple
     data, positions, updates = (_on_an_axis(ctx, ctx.operand(operands, i)) for i in range(3))
+    if data.is_packed:
+        data = packed_laid_out(ctx, data)
     if names_parts(data, positions):
         data = laid_in_order(ctx, data)
         held, samples, values = parts_set(ctx, data, positions, updates)

@@ -21,10 +21,12 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
+from passes.batching.flat.distinct import unique
 from passes.batching.flat.elements import gather_elements, scatter_elements
 from passes.batching.flat.grid_sample import grid_sample
 from passes.batching.flat.identity import eye_like
 from passes.batching.flat.joining import concat
+from passes.batching.flat.regions import regions_of_images
 from passes.batching.flat.resize import resize
 from passes.batching.flat.reversing import reverse_sequence
 from passes.batching.flat.splitting import split
@@ -71,11 +73,12 @@ register_flat("GatherND", entries.gather_nd, since=12)
 register_flat("ScatterND", entries.scatter_nd, since=12)
 register_flat("GatherElements", gather_elements, since=11)
 register_flat("ScatterElements", scatter_elements, since=11)
+register_flat("Unique", unique, since=16)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 register_flat("DynamicQuantizeLinear", lookups.dynamic_quantization)
 
-register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
+register_flat("GlobalAveragePool GlobalLpPool GlobalMaxPool", reducing.global_pool, rounding=True)
 register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)
 register_flat("InstanceNormalization", normalizing.instance_normalization)
 register_flat("GroupNormalization", normalizing.group_normalization, since=18)
@@ -90,6 +93,7 @@ register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=
 register_flat("If", branch, since=16)
 register_flat("Resize", resize, since=11)
 register_flat("GridSample", grid_sample, rounding=True, since=16)
+register_flat("RoiAlign", regions_of_images, rounding=True, since=10)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)
 register_flat("Slice", cutting.slice_, since=10)

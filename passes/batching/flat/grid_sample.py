@@ -14,11 +14,10 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.entries import with_samples
 from passes.batching.flat.formula import Formula, reals
-from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.moves import restacked
-from passes.batching.layouts import Batched, Layout
-from passes.batching.packed.some_samples import rows_and_sides
+from passes.batching.flat.pixels import Pixels, pixels_of
+from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
 __all__ = ["grid_sample"]
@@ -79,30 +78,15 @@ class _Axis:
         return inside, inside.compare("Equal", whole)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pixels:
-    """The pixels of all images, ``[P, C]``, and where a point's image has them.
-
-    Attributes:
-        rows: The pixels.
-        first: The first one of each point's image, int64.
-        width: How many make a row there, int64.
-    """
-
-    rows: ir.Value
-    first: Formula
-    width: Formula
-
-    def read(self, ctx: Context, down: _Axis, across: _Axis, y: Formula, x: Formula) -> Formula:
-        """Return the pixels at whole numbers, ``[..., C]``; those outside have zeros."""
-        (row, has_row), (column, has_column) = down.place(y), across.place(x)
-        at = self.first + row.cast(_INT64) * self.width + column.cast(_INT64)
-        value = reals(
-            ctx, ctx.op("Gather", [self.rows, _without_last(ctx, at.value)], {"axis": 0})
-        )
-        if has_row is None or has_column is None:
-            return value
-        return has_row.both(has_column).where(value, 0.0)
+def _read(
+    ctx: Context, pixels: Pixels, down: _Axis, across: _Axis, y: Formula, x: Formula
+) -> Formula:
+    """Return the pixels at whole numbers, ``[..., C]``; those outside have zeros."""
+    (row, has_row), (column, has_column) = down.place(y), across.place(x)
+    value = pixels.at(ctx, _without_last(ctx, pixels.place(row, column).value))
+    if has_row is None or has_column is None:
+        return value
+    return has_row.both(has_column).where(value, 0.0)
 
 
 def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -121,7 +105,8 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     if mode == "cubic" or points.dtype != _FLOAT:
         raise Decline(Code.NO_RULE, f"{mode} has no form for samples of several sizes")
     held, samples = with_samples(ctx, _laid(ctx, points))
-    pixels, sizes = _pixels(ctx, x, samples)
+    pixels = pixels_of(ctx, x, samples)
+    sizes = pixels.width.cast(_FLOAT), pixels.height.cast(_FLOAT)
     is_aligned = bool(ctx.attribute(node, "align_corners", 0))
     padding = str(ctx.attribute(node, "padding_mode", "zeros"))
     found = []
@@ -136,7 +121,7 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         found.append(axes[-1].brought_in(at))
     (across, down), (at_x, at_y) = axes, found
     if mode == "nearest":
-        value = pixels.read(ctx, down, across, at_y, at_x)
+        value = _read(ctx, pixels, down, across, at_y, at_x)
     else:
         value = _linear(ctx, pixels, down, across, at_y, at_x)
     return [_in_front(ctx, value.value, held)]
@@ -151,13 +136,13 @@ def _on_one(points: Formula) -> Formula:
 
 
 def _linear(
-    ctx: Context, pixels: _Pixels, down: _Axis, across: _Axis, y: Formula, x: Formula
+    ctx: Context, pixels: Pixels, down: _Axis, across: _Axis, y: Formula, x: Formula
 ) -> Formula:
     """Return the weighted sum of the four pixels around each point."""
     top, left = y.floor(), x.floor()
     bottom, right = top + 1.0, left + 1.0
     p = [
-        pixels.read(ctx, down, across, *one)
+        _read(ctx, pixels, down, across, *one)
         for one in itertools.product((top, bottom), (left, right))
     ]
     above = p[0] * (right - x) + p[1] * (x - left)
@@ -167,40 +152,6 @@ def _linear(
 
 def _laid(ctx: Context, points: Batched) -> Batched:
     return packed_laid_out(ctx, points) if points.is_packed else points
-
-
-def _pixels(ctx: Context, x: Batched, samples: ir.Value) -> tuple[_Pixels, list[Formula]]:
-    """Return the pixels, and the width and height of each point's image.
-
-    Args:
-        ctx: The context.
-        x: Images ``[1, C, h, w]``.
-        samples: The image of each point.
-    """
-    order = (2, 3, 0, 1)
-    dims = tuple(x.dims[axis] for axis in order)
-    moved = dataclasses.replace(x, type=dataclasses.replace(x.type, dims=dims))
-    if x.flat is not None:
-        flat = dataclasses.replace(x.flat, order=tuple(x.flat.order[axis] for axis in order))
-        moved = dataclasses.replace(moved, flat=flat)
-    elif x.is_packed:
-        laid = packed_laid_out(ctx, x)
-        assert laid.flat is not None
-        flat = dataclasses.replace(laid.flat, order=tuple(laid.flat.order[a] for a in order))
-        moved = dataclasses.replace(moved, value=laid.value, layout=Layout.FLAT, flat=flat,
-                                    lengths=None, axis=0)  # fmt: skip
-    else:
-        value = ctx.expanded(x)
-        turned = ctx.op("Transpose", [value], {"perm": [0, 3, 4, 1, 2]})
-        moved = dataclasses.replace(moved, value=turned, layout=Layout.STACKED)
-    rows, sides = rows_and_sides(ctx, moved, 2)
-    grid = Grid.of_sides(ctx.builder, sides, ctx.batch)
-    read = [
-        Formula(ctx, ctx.op("Gather", [v, samples], {"axis": 0}), _INT64)
-        for v in (grid.base, grid.column(1), grid.column(0))
-    ]
-    pixels = _Pixels(ctx.squeeze(rows, [1]), read[0], read[1])
-    return pixels, [read[1].cast(_FLOAT), read[2].cast(_FLOAT)]
 
 
 def _without_last(ctx: Context, value: ir.Value) -> ir.Value:

@@ -24,6 +24,9 @@ _BESIDE = {
     (4, 1): (2,),
     (4, 2): (3,),
     (4, 3): (2,),
+    (5, 2): (3, 4),
+    (5, 3): (2, 4),
+    (5, 4): (3, 2),
 }
 """By rank and axis: which axes are summed, too; of several any will do."""
 

@@ -20,6 +20,10 @@ from passes.decisions import Code, Decline
 
 __all__ = ["global_pool", "reduced", "reduction"]
 
+_POOLED = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
+_NORMS = {1: "ReduceL1", 2: "ReduceL2"}
+"""By power."""
+
 
 def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Reduce over any axes: the rows along those of the grid are packed rows."""
@@ -38,11 +42,16 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 
 def global_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The mean, or the greatest, over all axes of an image but the first two."""
+    """The mean, the greatest, or the norm over all axes of an image but the first two."""
     x = ctx.operand(operands, 0, "X")
     if not x.differs:
         return restacked(ctx, node, operands)
-    op_type = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}[node.op_type]
+    op_type = _POOLED.get(node.op_type)
+    if op_type is None:
+        power = int(ctx.attribute(node, "p", 2))
+        op_type = _NORMS.get(power)
+    if op_type is None:
+        raise Decline(Code.NO_RULE, f"no reduction is the norm of power {power}")
     return [reduced(ctx, op_type, x, range(2, x.rank), keeps=True)]
 
 

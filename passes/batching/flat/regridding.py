@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.moves import entry, restacked
-from passes.batching.flat.reading import in_order
+from passes.batching.flat.reading import as_packed, in_order
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
@@ -24,7 +24,7 @@ from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 from passes.typing import ValueType
 
-__all__ = ["flatten", "regridded", "reshape", "reshape_to_several"]
+__all__ = ["flatten", "in_a_line", "regridded", "reshape", "reshape_to_several"]
 
 _OPEN = -1
 """The dimension that takes what the others leave."""
@@ -89,6 +89,11 @@ def regridded(
     dims = tuple(side if isinstance(side, int) else None for side in sides)
     type_ = ValueType(x.type.type, dims)
     return dataclasses.replace(x, layout=made.layout, value=made.value, type=type_, flat=made.flat)
+
+
+def in_a_line(ctx: Context, x: Batched) -> Batched:
+    """Return the elements of samples that differ along several axes as packed ones of rank 1."""
+    return as_packed(ctx, regridded(ctx, x, lambda sides: [_as_one(ctx, sides)]))
 
 
 def _elements(ctx: Context, x: Batched) -> _ElementsInOrder:

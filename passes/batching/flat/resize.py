@@ -40,6 +40,20 @@ _BYTES = frozenset({ir.DataType.UINT8, ir.DataType.INT8})
 _ANTIALIASED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8})
 
 
+_BILINEAR = (
+    (2, [0, 1]),
+    (3, [0, 1]),
+    (3, [1, 2]),
+    (3, [0, 2]),
+    (4, [2, 3]),
+    (4, [1, 2]),
+)
+"""By rank: the axes of planes."""
+
+_VOLUMES = {3: (0, 1, 2), 5: (2, 3, 4)}
+"""By rank: the axes that onnxruntime sums linearly, be there two that change or three."""
+
+
 def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Resize each sample along axes of the grid."""
     x = ctx.operand(operands, 0, "X")
@@ -61,13 +75,17 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         x = with_changed_axes_in_grid(ctx, node, operands, x)
     assert x.flat is not None
     changes, beside = size_changes(ctx, node, operands, x, x.flat), None
+    if not changes and region is None:
+        return [ctx.flat(x.value, x.flat)]
+    if not changes:
+        raise Decline(Code.NO_RULE, "it takes a region of what keeps its size")
     if len(changes) == 1 and not is_nearest:
         changes, beside = with_axis_beside(ctx, node, x.flat, changes[0], mode)
     sampler = None if is_nearest else _sampler(x, x.flat, changes, mode, beside)
     tables, axes = list(x.flat.tables), resized_axes(ctx, node, x.flat, changes)
     if sampler is not None and sampler.mode == "whole":
         sampler = dataclasses.replace(sampler, keeps_rows=_keeps_rows(axes, sampler))
-    if sampler is not None and sampler.halves is not None:
+    if sampler is not None and len(sampler.axes) > 2:
         sampler = dataclasses.replace(sampler, copied=_keep_sizes(axes))
     for change, axis in zip(changes, axes, strict=True):
         if region is not None:
@@ -206,22 +224,14 @@ def _sampler(
     axes = sorted(flat.order.index(change.at) for change in changes)
     if beside is not None:
         return Sampler(mode, (changes[0].at, beside), beside)
-    if len(axes) != 2:
-        raise Decline(Code.NO_RULE, f"it resizes {len(axes)} axes of samples of several sizes")
-    if (rank, axes) not in (
-        (2, [0, 1]),
-        (3, [0, 1]),
-        (3, [1, 2]),
-        (3, [0, 2]),
-        (4, [2, 3]),
-        (4, [1, 2]),
-    ):
+    if mode == "linear" and len(axes) > 1 and set(axes) <= set(_VOLUMES.get(rank, ())):
+        stays = [flat.order[axis] for axis in _VOLUMES[rank] if axis not in axes]
+        summed = tuple(flat.order[axis] for axis in _VOLUMES[rank])
+        return Sampler(mode, summed, stays[0] if stays else None)
+    if (rank, axes) not in _BILINEAR:
         raise Decline(Code.NO_RULE, f"it resizes axes {axes} of samples of rank {rank}")
     if mode == "cubic" and (rank, axes) not in ((2, [0, 1]), (4, [2, 3])):
         raise Decline(Code.NO_RULE, "onnxruntime knows cubic sums of [H,W] and [N,C,H,W] alone")
     if (rank, axes) == (4, [1, 2]) and x.dtype in _BYTES and mode == "linear":
         mode = "whole"
-    if rank == 3 and mode == "linear":
-        (beside,) = {0, 1, 2} - set(axes)
-        return Sampler(mode, flat.order, flat.order[beside])
     return Sampler(mode, tuple(flat.order[axis] for axis in axes))

@@ -53,8 +53,8 @@ class Sampler:
             for three, and the place behind the last for the last.
         keeps_rows: Of ``whole``, which samples keep their rows, bool ``[B, 1]``. onnxruntime takes
             their channels for columns, and sums floats.
-        copied: With ``halves``, which samples keep their size, bool ``[B, 1]``. onnxruntime copies
-            them, where the sum of halves may round.
+        copied: Along three axes, which samples keep their size, bool ``[B, 1]``. onnxruntime
+            copies them, where the sum of halves may round.
     """
 
     mode: str

@@ -50,7 +50,7 @@ class SizeChange:
 def size_changes(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched, flat: FlatSamples
 ) -> list[SizeChange]:
-    """Return what happens to each axis that may change."""
+    """Return what happens to each axis that may change; nothing where all stay."""
     rank = len(flat.order)
     given = node.attributes.get_ints("axes", range(rank))
     axes = [a % rank for a in given]
@@ -84,8 +84,6 @@ def size_changes(
             amount = ctx.op("Gather", [amounts.value, place], {"axis": 1})
         kept = total if stretches else None
         found.append(SizeChange(position, at, len(axes), amount, is_size, is_fixed, total=kept))
-    if not found:
-        raise Decline(Code.NO_RULE, "it changes no axis")
     if is_size and stretches:
         return [dataclasses.replace(c, is_one=c.is_fixed) for c in found]
     are_one = [c.is_fixed and flat.is_counted_once(c.at) for c in found]

@@ -151,6 +151,10 @@ def interpolated(ops: Operators, x: Batched) -> ir.Value:
         value = weight * read[key]
         total = value if total is None else total + value
     assert total is not None
+    if halves is None and flat.sampler.copied is not None:
+        copied = ops.unsqueeze(flat.sampler.copied, range(2, rank + 1))
+        first = read[tuple(taps[at][0].index for at in summed)]
+        total = Formula(ops, copied, ir.DataType.BOOL).where(first, total)
     return filled(ops, flat, tables, total.cast(x.dtype).value, rank)
 
 

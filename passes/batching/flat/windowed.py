@@ -207,10 +207,12 @@ def _padded(
 
 
 def _around(ctx: Context, x: Batched, fill: float) -> ir.Value:
-    """Return the number beside images; for the least of all, the least of their type."""
-    dtype = x.element_type.numpy()
-    least = np.iinfo(dtype).min if np.isinf(fill) and dtype.kind in "iu" else fill
-    return ctx.builder.constant(np.array(least).astype(dtype))
+    """Return the number beside images; for the least of all, the least that is finite.
+
+    It is what a maximum over nothing but padding is, ``-inf`` is not.
+    """
+    least = x.element_type.min if np.isinf(fill) else fill
+    return ctx.builder.constant(np.array(least).astype(x.element_type.numpy()))
 
 
 def _inside(ctx: Context, value: ir.Value, sizes: dict[int, ir.Value], rank: int) -> ir.Value:

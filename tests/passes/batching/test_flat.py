@@ -15,11 +15,13 @@ from passes.decisions import Code
 from rewriter.errors import BackendError
 from tests.passes.batching import (
     test_flat_branches,
+    test_flat_distinct,
     test_flat_entries,
     test_flat_grid_sample,
     test_flat_joined,
     test_flat_padded,
     test_flat_parts,
+    test_flat_regions_of_interest,
     test_flat_resize,
     test_flat_shapes,
 )
@@ -323,7 +325,7 @@ THREE = (
     "v = Constant <value_floats = [0.5, 2.0, 3.0]> () "
 )
 WINDOWED += [
-    many("over all pixels", ["GlobalAveragePool", "GlobalMaxPool"], "{y} = {op} (x)",
+    many("over all pixels", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"], "{y} = {op} (x)",
          "float[1,3,1,1]", stacked=True, **IMAGE),
     FlatCase("by numbers of channels", THREE + "y = BatchNormalization (x, s, v, v, v)",
              result="float[1,3,h,w]", **IMAGE),
@@ -361,11 +363,13 @@ def test_every_rule_is_proven() -> None:
     ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
     tables = (
         test_flat_branches,
+        test_flat_distinct,
         test_flat_entries,
         test_flat_grid_sample,
         test_flat_joined,
         test_flat_padded,
         test_flat_parts,
+        test_flat_regions_of_interest,
         test_flat_resize,
         test_flat_shapes,
     )

@@ -66,6 +66,18 @@ PARTS = [
              "float[3,h,w]", least=2),
 ]  # fmt: skip
 
+BEHIND = (
+    "z2 = Constant <value_ints = [5, 6]> () c = ConstantOfShape (z2) s = Shape (x) m = Min (s, z2)"
+    f" z = Constant <value_ints = [0]> () a0 = Constant <value_ints = [0, 0]> () {numbers('far', FAR)}"
+    " o = Sub (z2, m) k1 = Constant <value_ints = [1]> () i0 = Constant <value_int = 0> () "
+    "i1 = Constant <value_int = 1> () i5 = Constant <value_int = 5> () "
+    "i6 = Constant <value_int = 6> () oy = Slice (o, z, k1) last = Constant <value_ints = [2]> () "
+    "ox = Slice (o, k1, last) p = Slice (x, a0, m) t = Transpose (p) "
+    "rows = Slice (c, oy, far, z) v = Transpose (rows) rx = Range (i0, i6, i1) "
+    "wx = Slice (rx, ox, far) ux = Unsqueeze (wx, k1) q = ScatterND (v, ux, t) "
+    "ry = Range (i0, i5, i1) wy = Slice (ry, oy, far) uy = Unsqueeze (wy, k1) w = Transpose (q) "
+)
+"""As PyTorch's exporter writes ``c[5 - h :, 6 - w :] = x[:h, :w]``."""
 SORTED = "n = Shape <start = 1, end = 2> (x) v, i = TopK <axis = 1> (x, n) "
 FIVE = "five = Constant <value_int = 5> () b = Cast <to = 7> (x) i = Mod (b, five) "
 ELEMENTS = [
@@ -97,7 +109,11 @@ ELEMENTS = [
              'y = ScatterElements <axis = 1, reduction = "add"> (z, i, x)', GRAY, "float[24,25]",
              stacked=True, most=20, tolerance=1e-6),
 ]  # fmt: skip
-CASES = [*PARTS, *ELEMENTS]
+PASTED = [
+    FlatCase("pasted behind", BEHIND + "y = ScatterND (c, uy, w)", GRAY, "float[5,6]",
+             stacked=True, most=9),
+]  # fmt: skip
+CASES = [*PARTS, *ELEMENTS, *PASTED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

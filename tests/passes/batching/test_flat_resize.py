@@ -80,6 +80,9 @@ NEAREST, LINEAR, CUBIC = (f'mode = "{mode}"' for mode in ("nearest", "linear", "
 ANTIALIAS = f"{LINEAR}, antialias = 1"
 
 CASES = [
+    FlatCase(
+        "to its own size", f"s = Shape <end = 2> (x) y = Resize <{LINEAR}, axes = [0, 1]> (x,,,s)"
+    ),
     *(
         FlatCase(
             f"one image for all, {name}",

@@ -71,6 +71,8 @@ CASES = [
         )
         for side in SIDES
     ),
+    case("windows of padding alone", "y = MaxPool <kernel_shape = [2, 2], dilations = [2, 2], "
+         "pads = [1, 1, 1, 1]> (x)"),
     case("two ways to half the size", KERNEL
          + 'c = Conv <strides = [2, 2], auto_pad = "SAME_UPPER"> (x, k) m = MaxPool <kernel_shape '
          '= [2, 2], strides = [2, 2], auto_pad = "SAME_LOWER"> (x) y = Add (c, m)'),

@@ -75,7 +75,7 @@ LATER = {
         12: "GatherND ScatterND",
         13: "Hardmax LogSoftmax Softmax Split",
         15: "BatchNormalization",
-        16: "If NonZero",
+        16: "If NonZero Unique",
     },
 }
 """Rules that begin later than their operators: those came to mean, or to take, something else, or

@@ -81,8 +81,8 @@ def test_axes_that_rules_for_packed_samples_know() -> None:
         (table._packed, "CumProd CumSum LogSoftmax Softmax"),
         (
             table._flat,
-            "AveragePool BatchNormalization GlobalAveragePool GlobalMaxPool GridSample "
-            "LogSoftmax LpPool MaxPool Softmax",
+            "AveragePool BatchNormalization GlobalAveragePool GlobalLpPool GlobalMaxPool "
+            "GridSample LogSoftmax LpPool MaxPool RoiAlign Softmax",
         ),
     ],
     ids=["packed", "flat"],

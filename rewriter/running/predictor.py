@@ -85,10 +85,12 @@ class Predictor:
         Raises:
             RewriteError: The backend cannot run the model, no input holds samples, or an input is
                 left that is neither given in ``shared`` nor has a default.
-            ValueError: The batch size is below 1.
+            ValueError: The batch size is below 1, or the number of threads below 0.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; give 1 or more")
+        if threads is not None and threads < 0:
+            raise ValueError(f"threads is {threads}; give 1 or more, or None for all")
         taken = models.take(model).model
         weights.require(taken)
         self._check = InputCheck(taken)

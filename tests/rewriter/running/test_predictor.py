@@ -277,9 +277,14 @@ def test_numbers_of_another_width_are_converted_where_nothing_is_lost() -> None:
     np.testing.assert_array_equal(double.outputs["y"], np.array([0.5, 0, 2], np.float32))
 
 
-def test_a_batch_size_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="batch_size is 0"):
-        rewriter.Predictor(_model(ROWS), batch_size=0)
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [({"batch_size": 0}, "batch_size is 0"), ({"threads": -1}, "threads is -1")],
+    ids=["batch size", "threads"],
+)
+def test_numbers_that_are_too_small_are_refused(option: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rewriter.Predictor(_model(ROWS), **option)  # type: ignore[arg-type]
 
 
 def test_an_exporters_model_from_a_path() -> None:

@@ -174,7 +174,7 @@ class Predictor:
         if absent := [name for name in self.inputs if given.get(name) is None]:
             raise RewriteError(
                 f"the sample has no value for input {absent[0]!r}, or lists that are not "
-                "rectangular; one that is the same for every sample is given as shared"
+                "rectangular or hold a null; one that is the same for all is given as shared"
             )
         if unread := [given[name] for name in self.inputs if isinstance(given[name], Unreadable)]:
             raise RewriteError(str(unread[0]))

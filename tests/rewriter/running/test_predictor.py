@@ -228,6 +228,28 @@ def test_a_value_of_another_kind_fails_alone(dtype: str, bad: object) -> None:
     assert "is of type" in wrong.error
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bad"),
+    [
+        ("string", ["a", None]),
+        ("string", np.array(["a", float("nan")], object)),
+        ("string", ["a", 1]),
+        ("string", [b"a"]),
+        ("string", np.array([b"a"])),
+        ("float", [1.0, None]),
+        ("float", [1e300]),
+        ("float", ["1"]),
+    ],
+    ids=["None", "NaN", "number", "bytes", "array of bytes", "no number", "too large", "digits"],
+)
+def test_what_a_runtime_would_read_as_something_else_fails_alone(dtype: str, bad: object) -> None:
+    text = f"agraph (seq({dtype}[N]) xs) => (seq({dtype}[N]) ys) {{ ys = Identity (xs) }}"
+    first, wrong, last = rewriter.Predictor(_model(text))([TYPES[dtype], bad, TYPES[dtype]])
+    assert first.error is last.error is None
+    assert wrong.error is not None
+    assert "is of type" in wrong.error
+
+
 @pytest.mark.parametrize("dtype", ["string", "int64"])
 def test_an_empty_list_is_of_the_type_that_is_wanted(dtype: str) -> None:
     text = f"agraph (seq({dtype}[N]) xs) => (seq({dtype}[N]) ys) {{ ys = Identity (xs) }}"

@@ -131,7 +131,8 @@ class Judge:
         if isinstance(actual, StoppedError):
             return stopped(actual, engine)
         note = f"{UNJUDGED}{self._unjudged}" if self._unjudged else ""
-        return Finding(self._difference(expected, actual), engine, note)
+        evaluated = functools.partial(self._reference_before.run, feed.values)
+        return Finding(self._beyond_rounding(expected, evaluated, actual), engine, note)
 
     def _expected(self, feed: Feed) -> Expected:
         if self._last is None or self._last[0] is not feed:
@@ -205,19 +206,19 @@ class Judge:
         return Finding(worse(difference, named(other, "onnxruntime")), _BOTH)
 
     def _beyond_rounding(
-        self, expected: Values, own: Callable[[], Outcome], actual: Outcome
+        self, expected: Values, other: Callable[[], Outcome], actual: Outcome
     ) -> Difference:
         """Compare, and say nothing of what is no more than the rounding of a long sum.
 
         Args:
-            expected: The outputs of ``before`` on the reference evaluator.
-            own: Gives those on onnxruntime.
+            expected: The outputs of ``before`` on one engine.
+            other: Gives those on the other engine.
             actual: The outputs of ``after``.
         """
         difference = self._difference(expected, actual)
         if difference.equal or isinstance(actual, BackendError) or not self.has_runtime:
             return difference
-        elsewhere = own()
+        elsewhere = other()
         if isinstance(elsewhere, BackendError):
             return difference
         if not rounds_alike(expected, elsewhere, actual, self._rtol, self._atol):

@@ -25,7 +25,7 @@ from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, optional_operand
 from passes.padded_views import read_padded, rows_of_table
 
-__all__ = ["ENDS", "LEAST_OPSET", "FlatView", "read_view", "write_view"]
+__all__ = ["ENDS", "LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]
 
 LEAST_OPSET = 14
 """The first opset whose Reshape takes a 0 for a dimension of 0."""
@@ -60,6 +60,12 @@ class FlatView:
     def dims(self) -> tuple[int | None, ...]:
         """The dimensions of an element, None for each that may differ."""
         return (*self.lead, *(None for _ in range(self.count)), *self.rest)
+
+
+def span_of(dims: tuple[int | str | None, ...]) -> tuple[int, int] | None:
+    """Return the first axis that may differ, and the one behind the last; None if none may."""
+    ragged = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+    return (ragged[0], ragged[-1] + 1) if ragged else None
 
 
 def write_view(builder: Builder, view: FlatView, dtype: ir.DataType) -> ir.Value:

@@ -74,6 +74,7 @@ def _run(words: Sequence[str]) -> int:
     if not words:
         sys.stdout.write(_parser(words).format_help())
     try:
+        _require_command_first(words)
         args = _parser(words).parse_args(words)
     except _UsageError as error:
         _say_usage(words, str(error))
@@ -115,6 +116,19 @@ def _with_command(words: Sequence[str]) -> Sequence[str]:
     first = next((word for word in words if not word.startswith("-") or word == "-"), "")
     is_model = first == "-" or Path(first).suffix in MODEL_SUFFIXES or Path(first).is_file()
     return ["optimize", *words] if is_model and not COMMANDS.keys() & set(words) else words
+
+
+def _require_command_first(words: Sequence[str]) -> None:
+    """Refuse an option of a command that stands in front of it."""
+    command = next((word for word in words if word in COMMANDS), "")
+    if command and words[0].startswith("-") and words[0].partition("=")[0] not in _OWN_OPTIONS:
+        raise _UsageError(
+            f"seqmap: error: {words[0]} stands in front of the command: write seqmap {command} "
+            f"{words[0]} ..."
+        )
+
+
+_OWN_OPTIONS = ("-h", "--help", "--version", "--print-completion")
 
 
 def _say_usage(words: Sequence[str], line: str) -> None:

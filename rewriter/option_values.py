@@ -16,6 +16,7 @@ __all__ = [
     "LARGEST_DIM",
     "Dims",
     "check_agrees",
+    "check_is_flag",
     "check_is_sequence",
     "check_known",
     "read_names",
@@ -77,6 +78,16 @@ def _dim(name: str, given: object) -> int | str | None:
             f"{LARGEST_DIM}, or a name or None for an unknown one"
         )
     return number
+
+
+def check_is_flag(field: str, given: object) -> None:
+    """Refuse what is neither True nor False, such as the text of an option.
+
+    Raises:
+        RewriteError: Names the field.
+    """
+    if not isinstance(given, bool):
+        raise RewriteError(f"{field} is {given!r}: give True or False")
 
 
 def check_known(what: str, choose: str, names: Iterable[str], known: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ from rewriter.errors import suggestion
 from rewriter.option_values import (
     Dims,
     check_agrees,
+    check_is_flag,
     check_is_sequence,
     check_known,
     read_names,
@@ -107,6 +108,8 @@ class Options:
         for field in ("uniform", "padded", "require"):
             if not isinstance(given := getattr(self, field), tuple) or given:
                 object.__setattr__(self, field, read_names(field, given))
+        for field in ("trust_types", "tensor_io", "exact"):
+            check_is_flag(field, getattr(self, field))
         if self.input_shapes is not None:
             object.__setattr__(self, "input_shapes", read_shapes(self.input_shapes))
         object.__setattr__(self, "target", find_target(self.target).name)

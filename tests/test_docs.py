@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -178,23 +177,6 @@ def test_the_hook_runs_a_command_that_there_is(tmp_path: Path) -> None:
     hstack = ROOT / "models" / "demo" / "dy_hstack.onnx"
     assert cli.main([*entry.split(), str(hstack)]) == 0
     assert cli.main([*entry.split(), str(hstack), str(loop(tmp_path))]) == 4
-
-
-@pytest.mark.long
-def test_the_action_runs_a_command_that_there_is(tmp_path: Path) -> None:
-    text = (ROOT / "action.yml").read_text("utf-8")
-    (line,) = re.findall(r"^      run: (seqmap .*)$", text, re.MULTILINE)
-    tool = tmp_path / "seqmap"
-    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m seqmap "$@"\n')
-    tool.chmod(0o755)
-    environment = {
-        **os.environ,
-        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "MODELS": str(loop(tmp_path)),
-        "OPTIONS": "--require loop-free",
-    }
-    assert subprocess.run(["bash", "-c", line], env=environment, check=False).returncode == 4
 
 
 def loop(folder: Path) -> Path:

@@ -179,3 +179,13 @@ def test_what_is_left_is_counted_and_named() -> None:
     assert "| iree | 5 | 0 | 0 |  |" in lines
     assert "| a.onnx | tvm | refused | lacks strings |" in lines
     assert "| b.onnx | tvm | wrong | y[0] is 1 and should be 2 |" in lines
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.md")), ids=lambda p: p.name)
+def test_every_row_of_a_table_has_its_columns(path: pathlib.Path) -> None:
+    """A row that was put into another table tells nothing."""
+    columns = 0
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        assert cells in (columns, 0) or not columns, f"line {number} has {cells - 1} columns"
+        columns = cells

@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filters import Filter
-from passes.carried.pattern import Joined, Pattern, Term, added
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, added
 from passes.flat_views import FlatView, span_of, write_view
 from passes.graph.made import made_by
 from passes.reading.iterations import Carried

@@ -81,7 +81,8 @@ class FormChoice:
     def few_note(self) -> str:
         """What runs for few samples, for the reader."""
         where = "by copies of the body" if self.is_copied else "in one loop"
-        return f"up to {self.few} samples run {where}, which is faster"
+        run = "sample runs" if self.few == 1 else "samples run"
+        return f"up to {self.few} {run} {where}, which is faster"
 
     def few_for(self, check: GuardCheck | None) -> int:
         """Return up to how many samples the form behind a guard is left out."""

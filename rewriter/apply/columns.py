@@ -32,7 +32,8 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
         dims: The dimensions of the rows, as far as they are known.
 
     Returns:
-        An array for each row; None for a row without a value, or whose lists are not rectangular.
+        An array for each row; None for a row without a value, or whose lists are not rectangular
+        or hold a null.
 
     Raises:
         RewriteError: The column is of another type.
@@ -47,6 +48,7 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
         return read_column(column.field("data"), column.field("shape"), dims)
     is_there = column.is_valid().to_numpy(zero_copy_only=False)
     levels: list[Array] = []
+    gaps: list[Array] = []
     sizes: list[int] = []
     while _is_list(column.type):
         known = 0 if dims is None or len(dims) <= len(sizes) else dims[len(sizes)]
@@ -56,8 +58,12 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
             column = column.cast(pa.list_(column.type.value_type))
         levels.append(column.offsets.to_numpy().astype(np.int64))
         column = column.values
+        gaps.append(column.is_null().to_numpy(zero_copy_only=False).nonzero()[0])
     values = _values(column)
-    rows = [_tensor(levels, sizes, values, row) if ok else None for row, ok in enumerate(is_there)]
+    rows = [
+        _tensor(levels, sizes, gaps, values, row) if ok else None
+        for row, ok in enumerate(is_there)
+    ]
     if shapes is None:
         return rows
     return [_shaped(*pair) for pair in zip(rows, read_column(shapes), strict=True)]
@@ -78,19 +84,25 @@ def _values(column: Any) -> Array:
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     if not any(test(column.type) for test in tests):
         raise RewriteError(f"a column of {column.type} holds no tensors")
+    if not pa.types.is_floating(column.type):
+        # A null makes numpy read integers as floats.
+        column = column.fill_null(pa.scalar(0).cast(column.type))
     return column.to_numpy(zero_copy_only=False)
 
 
 def _tensor(
-    levels: Sequence[Array], known: Sequence[int], values: Array, row: int
+    levels: Sequence[Array], known: Sequence[int], gaps: Sequence[Array], values: Array, row: int
 ) -> Array | None:
+    """Return the tensor of a row, whose lists begin at ``levels`` and have nulls at ``gaps``."""
     start, stop, shape = row, row + 1, []
-    for offsets, size in zip(levels, known, strict=True):
+    for offsets, size, nulls in zip(levels, known, gaps, strict=True):
         sizes = np.diff(offsets[start : stop + 1])
         if len(sizes) and (sizes != sizes[0]).any():
             return None
         shape.append(int(sizes[0]) if len(sizes) else size)
         start, stop = int(offsets[start]), int(offsets[stop])
+        if np.searchsorted(nulls, start) != np.searchsorted(nulls, stop):
+            return None
     return values[start:stop].reshape(shape)
 
 

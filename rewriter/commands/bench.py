@@ -91,9 +91,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(f"written to {args.report}")
     if args.min_speedup is None or table.speedup is None or table.speedup >= args.min_speedup:
         return 0
+    size = table.rows[-1].size
+    at = f" at {size:,} {table.axis}" if size else ""
     console.error(
-        f"{table.speedup:.2f} times as fast at {table.rows[-1].size:,} {table.axis}, and "
-        f"--min-speedup asks for {args.min_speedup:g}"
+        f"{table.speedup:.2f} times as fast{at}, and --min-speedup asks for {args.min_speedup:g}"
     )
     return _TOO_SLOW
 

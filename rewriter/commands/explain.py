@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from rewriter import pipeline
-from rewriter.commands import options, reports, values
+from rewriter.commands import many, options, reports, values
 from rewriter.commands.console import Console
 from rewriter.commands.scan import told_left, told_maps
 from rewriter.model_files.model_facts import bytes_text
@@ -29,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="IN",
         nargs="+",
         type=values.model_path,
-        help="the model, .onnx or .onnxtxt, - for stdin; several are compared",
+        help="the model, .onnx or .onnxtxt, - for stdin; several, or a pattern, are compared",
     )
     parser.set_defaults(tries=True)
     options.add_rewrite_options(options.rewrite_group(parser))
@@ -47,6 +48,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     Raises:
         TargetError: The target or what ``--require`` asks for would not be reached.
     """
+    args.models = _named(args.models)
     options.refuse_overwriting(args.report, reads=args.models)
     if len(args.models) > 1:
         return _compare(args, console)
@@ -66,6 +68,12 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if not report.reached:
         raise TargetError(report)
     return 0
+
+
+def _named(paths: list[Path]) -> list[Path]:
+    """Return the models, with those that a pattern stands for in its place."""
+    every = (many.find_models([path]) if many.is_pattern(path) else [path] for path in paths)
+    return [path for some in every for path in some]
 
 
 def _compare(args: argparse.Namespace, console: Console) -> int:

@@ -19,7 +19,7 @@ from passes.errors import RewriteError
 from rewriter.commands.console import Console
 from rewriter.commands.execution import MODEL_SUFFIXES, execute
 
-__all__ = ["counted", "find_models", "run_each", "worst"]
+__all__ = ["counted", "find_models", "is_pattern", "run_each", "worst"]
 
 Record = dict[str, Any]
 
@@ -44,16 +44,22 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
                 for path in paths
                 if not path.is_dir() and not _is_written(path, one, output)
             }
-        elif any(char in str(one) for char in "*?[") and not one.exists():
+        elif is_pattern(one):
             root = Path(one.anchor or ".")
             pattern = str(one.relative_to(one.anchor) if one.anchor else one)
-            inner = {path: Path(path.name) for path in sorted(root.glob(pattern))}
+            paths = sorted(p for p in root.glob(pattern) if p.suffix in MODEL_SUFFIXES)
+            inner = {path: Path(path.name) for path in paths}
         else:
             inner = {one: Path(one.name)}
         if not inner:
             raise RewriteError(f"no .onnx or .onnxtxt file is found in {one}: name another place")
         found |= inner
     return found
+
+
+def is_pattern(path: Path) -> bool:
+    """Return whether a name stands for all that match it, and is no file itself."""
+    return any(char in str(path) for char in "*?[") and not path.exists()
 
 
 def _is_written(path: Path, root: Path, output: Path | None) -> bool:

@@ -19,6 +19,7 @@ from rewriter.feeding.feed_files import plain_array
 from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
 from rewriter.model_files import files, weights
 from rewriter.model_files.models import AnyModel
+from rewriter.proof.compare import element_type
 from rewriter.reporting.printable import printable
 from rewriter.target_table import TARGETS
 
@@ -130,7 +131,7 @@ def _describe(value: Any) -> dict[str, Any]:
     if isinstance(value, list):
         return {"kind": "sequence", "elements": [_describe(item) for item in value]}
     array = np.asarray(value)
-    return {"kind": "tensor", "type": array.dtype.name, "shape": list(array.shape)}
+    return {"kind": "tensor", "type": element_type(array), "shape": list(array.shape)}
 
 
 _SHOWN = 5
@@ -145,7 +146,7 @@ def _line(value: Any) -> str:
         more = ", ..." if len(value) > _SHOWN else ""
         return f"sequence of {len(value)}: {shown}{more}" if value else "sequence of 0"
     array = np.asarray(value)
-    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
+    return f"{element_type(array)}[{','.join(map(str, array.shape))}]"
 
 
 def accepted_feed(

@@ -18,8 +18,7 @@ _STDIN = Path("-")
 def are_meant(args: argparse.Namespace) -> bool:
     """Return whether the options name several models, a folder or a pattern."""
     first = args.models[0]
-    is_pattern = any(char in str(first) for char in "*?[") and not first.exists()
-    return len(args.models) > 1 or first.is_dir() or is_pattern
+    return len(args.models) > 1 or first.is_dir() or many.is_pattern(first)
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:

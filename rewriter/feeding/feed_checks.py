@@ -13,6 +13,7 @@ from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter.feeding.input_specs import InputSpec, input_specs
 from rewriter.feeding.tensor_io import check_elements, feeds_as_lists
+from rewriter.feeding.texts import holds_texts, untext
 from rewriter.model_files import models
 
 __all__ = ["InputCheck", "as_feeds", "check_feeds", "told_unlike"]
@@ -117,14 +118,15 @@ def _check_value(spec: InputSpec, value: Any, promises: Promises) -> None:
     for number, item in enumerate(items):
         where = f"{spec.name!r}, element {number}," if spec.is_sequence else f"{spec.name!r}"
         if not _has_type(item, spec.dtype):
-            raise RewriteError(f"input {where} is of type {item.dtype}; give {_wanted(spec)}")
+            given = untext(item) if item.dtype.kind == "O" else str(item.dtype)
+            raise RewriteError(f"input {where} is of type {given}; give {_wanted(spec)}")
         _check_shape(spec, where, item.shape, promises)
     _check_uniform(spec, [item.shape for item in items], promises)
 
 
 def _has_type(item: np.ndarray[Any, Any], dtype: ir.DataType) -> bool:
     if dtype == ir.DataType.STRING:
-        return item.dtype.kind in "OUST"
+        return holds_texts(item)
     return item.dtype == dtype.numpy()
 
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from rewriter.feeding.input_specs import InputSpec, input_specs
+from rewriter.feeding.texts import holds_texts, untext
 
 __all__ = ["as_array", "element_type", "sampled_inputs"]
 
@@ -51,28 +52,38 @@ def _has_open_rows(spec: InputSpec) -> bool:
 
 
 def as_array(spec: InputSpec, value: Any) -> Array:
-    """Return a value as an array of an input's type, where that changes no integer.
+    """Return a value as an array of an input's type, where that changes no integer or text.
 
     Raises:
         RewriteError: It is a list of lists of unequal lengths, or of another type.
     """
+    wanted = element_type(spec)
     try:
         array = np.asarray(value)
     except ValueError:
         raise RewriteError(
             f"the value for input {spec.name!r} is no tensor: its rows differ in length"
         ) from None
-    wanted = element_type(spec)
+    if wanted.kind == "O":
+        return _texts(spec, value, array)
     if not array.size and not isinstance(value, np.ndarray):
         return array.astype(wanted)  # an empty list is of any type
     array = _typed(array, wanted)
     # Beside others in one array a value would become of their type.
-    if array.dtype.kind != wanted.kind and not (wanted.kind == "O" and array.dtype.kind in "SUT"):
+    if array.dtype.kind != wanted.kind:
         raise RewriteError(
-            f"the value for input {spec.name!r} is of type {array.dtype}; give "
-            f"{'strings' if wanted.kind == 'O' else wanted.name}"
+            f"the value for input {spec.name!r} is of type {array.dtype}; give {wanted.name}"
         )
     return array
+
+
+def _texts(spec: InputSpec, value: Any, array: Array) -> Array:
+    """Return an array of texts; ``[1, "a"]`` is none, although numpy makes two texts of it."""
+    array = array if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
+    if array.size and not holds_texts(array):
+        given = untext(array) if array.dtype.kind == "O" else array.dtype
+        raise RewriteError(f"the value for input {spec.name!r} is of type {given}; give strings")
+    return array.astype(object)
 
 
 def element_type(spec: InputSpec) -> np.dtype[Any]:
@@ -81,8 +92,11 @@ def element_type(spec: InputSpec) -> np.dtype[Any]:
 
 
 def _typed(value: Array, wanted: np.dtype[Any]) -> Array:
-    """Return an array as another type of its kind where that changes no integer."""
+    """Return an array as another type of its kind where each integer stays, each float finite."""
     if value.dtype == wanted or value.dtype.kind != wanted.kind or wanted.kind not in "iuf":
         return value
-    found = value.astype(wanted)
-    return value if wanted.kind != "f" and (found != value).any() else found
+    with np.errstate(over="ignore"):
+        found = value.astype(wanted)
+    if wanted.kind == "f":
+        return value if (np.isinf(found) & np.isfinite(value)).any() else found
+    return value if (found != value).any() else found

@@ -63,7 +63,9 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
         raise ModelError(f"{address} is an address: download the model, and name the file")
     path = Path(path)
     if path.is_dir():
-        raise ModelError(f"{path} is a folder: name the model file in it")
+        raise ModelError(
+            f"{path} is a folder: name the model file in it; seqmap scan takes folders"
+        )
     try:
         if path.stat().st_size > LIMIT:
             raise ModelError(

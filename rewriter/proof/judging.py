@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +24,13 @@ from rewriter.proof.engines import (
     plain_expansion,
     run_on_onnxruntime,
 )
+from rewriter.proof.finding import Expected, Finding, named, stopped, worse
+from rewriter.proof.rounding import rounds_alike
 from rewriter.proof.unjudged import find_unjudged
 
 __all__ = ["Judge"]
+
+_BOTH = "reference and onnxruntime"
 
 
 class Judge:
@@ -75,7 +80,7 @@ class Judge:
         )
         self._holds_loops = holds_any(before, ("Loop", "Scan"))
         self._iterates = self._holds_loops or holds_any(before, ("SequenceMap",))
-        self._last: tuple[Feed, _Expected] | None = None
+        self._last: tuple[Feed, Expected] | None = None
 
     @property
     def runtime_refusal(self) -> str | None:
@@ -119,21 +124,22 @@ class Judge:
             is_random=True,
         )
 
-    def _finding(self, feed: Feed, expected: Values, engine: str) -> _Finding:
+    def _finding(self, feed: Feed, expected: Values, engine: str) -> Finding:
         if engine == "reference":
             return self._against_reference(feed, expected)
         actual = self._runtime_after.run(feed.values)
         if isinstance(actual, StoppedError):
-            return _stopped(actual, engine)
+            return stopped(actual, engine)
         note = f"{UNJUDGED}{self._unjudged}" if self._unjudged else ""
-        return _Finding(self._difference(expected, actual), engine, note)
+        evaluated = functools.partial(self._reference_before.run, feed.values)
+        return Finding(self._beyond_rounding(expected, evaluated, actual), engine, note)
 
-    def _expected(self, feed: Feed) -> _Expected:
+    def _expected(self, feed: Feed) -> Expected:
         if self._last is None or self._last[0] is not feed:
             self._last = (feed, self._run_before(feed))
         return self._last[1]
 
-    def _run_before(self, feed: Feed) -> _Expected:
+    def _run_before(self, feed: Feed) -> Expected:
         outcome: Outcome = BackendError("", is_limit=True)
         if self.trusts_reference:
             outcome = self._reference_before.run(feed.values)
@@ -144,15 +150,15 @@ class Judge:
             # It is slow; onnxruntime may compare what is left in the time that is left.
             self.trusts_reference &= not (self.has_runtime and self.allowance.is_over)
         if not self.has_runtime or not (is_limit or self._unjudged):
-            return _Expected(outcome, "reference", ran_body, ran)
+            return Expected(outcome, "reference", ran_body, ran)
         if isinstance(outcome, StoppedError):
-            return _Expected(outcome, "reference", ran_body, ran)
+            return Expected(outcome, "reference", ran_body, ran)
         own = self._runtime_before.run(feed.values, is_gauged=not is_limit)
         if is_limit and self._iterates:
             ran_body = self._ran_body_at_runtime(feed)
         if is_limit or not (isinstance(own, BackendError) and own.is_limit):
-            return _Expected(own, "onnxruntime on the plain expansion", ran_body, ran)
-        return _Expected(outcome, "reference", ran_body, ran)
+            return Expected(own, "onnxruntime on the plain expansion", ran_body, ran)
+        return Expected(outcome, "reference", ran_body, ran)
 
     def _ran_body_at_runtime(self, feed: Feed) -> bool:
         outputs = self._counting_before.run(feed.values)
@@ -169,33 +175,55 @@ class Judge:
         verdict: Verdict = "before fails" if fails else "defined only after"
         return Case(feed.description, verdict, engine, str(error), feed=feed.values)
 
-    def _against_reference(self, feed: Feed, expected: Values) -> _Finding:
+    def _against_reference(self, feed: Feed, expected: Values) -> Finding:
         """Compare ``after`` on both engines with what the reference says of ``before``."""
         on_reference = self._reference_after.run(feed.values)
         if isinstance(on_reference, StoppedError):
-            return _stopped(on_reference, "reference")
-        difference = self._difference(expected, on_reference)
+            return stopped(on_reference, "reference")
+        own = functools.cache(lambda: self._runtime_before.run(feed.values, is_gauged=True))
+        difference = self._beyond_rounding(expected, own, on_reference)
         knows = not (isinstance(on_reference, BackendError) and on_reference.is_limit)
         if not self.has_runtime or (knows and not difference.equal):
-            return _Finding(_named(difference, "reference"), "reference")
+            return Finding(named(difference, "reference"), "reference")
         actual = self._runtime_after.run(feed.values, is_gauged=knows)
         if isinstance(actual, StoppedError):
-            return _stopped(actual, "onnxruntime")
+            return stopped(actual, "onnxruntime")
         other = self._difference(expected, actual)
         if not knows:
-            return _Finding(_named(other, "onnxruntime"), "onnxruntime")
+            return Finding(named(other, "onnxruntime"), "onnxruntime")
         if other.equal:
-            return _Finding(_worse(difference, other), "reference and onnxruntime")
-        own = self._runtime_before.run(feed.values, is_gauged=True)
-        if isinstance(own, StoppedError):
-            return _stopped(own, "onnxruntime")
-        if isinstance(own, BackendError) and isinstance(actual, BackendError):
-            return _Finding(difference, "reference", f"{ALONE}{actual}")
-        if not isinstance(own, BackendError) and self._difference(own, actual).equal:
+            return Finding(worse(difference, other), _BOTH)
+        outcome = own()
+        if isinstance(outcome, StoppedError):
+            return stopped(outcome, "onnxruntime")
+        if isinstance(outcome, BackendError) and isinstance(actual, BackendError):
+            return Finding(difference, "reference", f"{ALONE}{actual}")
+        if not isinstance(outcome, BackendError) and self._difference(outcome, actual).equal:
             # Both models compute the same here, and so they do there: the engines differ.
             note = f"{ENGINES_DIFFER}{other.message}"
-            return _Finding(difference, "reference and onnxruntime", note)
-        return _Finding(_named(other, "onnxruntime"), "reference and onnxruntime")
+            return Finding(difference, _BOTH, note)
+        other = self._beyond_rounding(expected, own, actual)
+        return Finding(worse(difference, named(other, "onnxruntime")), _BOTH)
+
+    def _beyond_rounding(
+        self, expected: Values, other: Callable[[], Outcome], actual: Outcome
+    ) -> Difference:
+        """Compare, and say nothing of what is no more than the rounding of a long sum.
+
+        Args:
+            expected: The outputs of ``before`` on one engine.
+            other: Gives those on the other engine.
+            actual: The outputs of ``after``.
+        """
+        difference = self._difference(expected, actual)
+        if difference.equal or isinstance(actual, BackendError) or not self.has_runtime:
+            return difference
+        elsewhere = other()
+        if isinstance(elsewhere, BackendError):
+            return difference
+        if not rounds_alike(expected, elsewhere, actual, self._rtol, self._atol):
+            return difference
+        return dataclasses.replace(difference, message="")
 
     def _difference(self, expected: Values, actual: Outcome) -> Difference:
         if isinstance(actual, BackendError):
@@ -208,48 +236,3 @@ class Judge:
         runner = self._reference_before if engine == "reference" else self._runtime_before
         again = runner.run(feed.values)
         return not isinstance(again, BackendError) and compare(expected, again).equal
-
-
-@dataclasses.dataclass(frozen=True)
-class _Finding:
-    """The verdict of the engines on one feed, with notes although nothing is wrong."""
-
-    difference: Difference
-    engine: str
-    note: str = ""
-    is_stopped: bool = False
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.is_stopped:
-            return "skipped"
-        return "equal" if self.difference.equal else "differs"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Expected:
-    """The outputs of the model as given, by which engine, and whether a body of it ran."""
-
-    outcome: Outcome
-    engine: str
-    ran_body: bool
-    ran: frozenset[str]
-
-
-def _stopped(error: StoppedError, engine: str) -> _Finding:
-    return _Finding(Difference(), engine, str(error), is_stopped=True)
-
-
-def _named(difference: Difference, engine: str) -> Difference:
-    if difference.equal:
-        return difference
-    name = engine.replace("reference", "the evaluator")
-    return dataclasses.replace(difference, message=f"on {name}, {difference.message}")
-
-
-def _worse(one: Difference, other: Difference) -> Difference:
-    return Difference(
-        one.message or other.message,
-        max(one.max_abs_error, other.max_abs_error),
-        max(one.max_rel_error, other.max_rel_error),
-    )

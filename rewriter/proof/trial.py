@@ -128,17 +128,19 @@ class _Attempt:
             return Loading(
                 self.runtime, "refused", _short(message), path, op_type, _CONVERT, by_version=True
             )
-        remedy = ", or ".join([*self._ways(path, op_type), _ANOTHER, _ANYWAY])
+        remedy = ", or ".join([*self._ways(path, op_type, message), _ANOTHER, _ANYWAY])
         return Loading(self.runtime, "refused", _short(message), path, op_type, remedy)
 
-    def _ways(self, path: str, op_type: str) -> list[str]:
+    def _ways(self, path: str, op_type: str, message: str) -> list[str]:
         """Return what can be done about a node, which the rewrite wrote or the model had."""
         if not op_type:
             return []
+        if re.search(_NO_KERNEL, message):
+            return [f"{_WRITE.format(op_type)}, or make it with another element type"]
         nodes = [node for node, at in node_paths(self.graph).items() if at == path]
         if any(ORIGIN_KEY in node.metadata_props for node in nodes):
             return [_PROMISE]
-        return [f"write {op_type} with other operators where the model is made"]
+        return [_WRITE.format(op_type)]
 
     def _foreign_domain(self, message: str) -> str:
         """Return the domain of an operator that only a library of the user's makes known."""
@@ -165,6 +167,9 @@ class _Attempt:
 
 _RUNTIMES_OWN = ("ai.onnx", "com.microsoft", "com.ms.")
 """How the domains begin whose operators come with a runtime."""
+_NO_KERNEL = "Could not find an implementation|Type '.*' of input parameter"
+"""What onnxruntime says of an operator that it has for other types only."""
+_WRITE = "write {} with other operators where the model is made"
 _SHAPES = "once the shapes of its inputs are known: declare them, or set them where it is loaded"
 _CONVERT = "convert the model to an older version before it is deployed"
 _PROMISE = "promise more of the shapes with --uniform or --input-shape"

@@ -85,10 +85,12 @@ class Predictor:
         Raises:
             RewriteError: The backend cannot run the model, no input holds samples, or an input is
                 left that is neither given in ``shared`` nor has a default.
-            ValueError: The batch size is below 1.
+            ValueError: The batch size is below 1, or the number of threads below 0.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; give 1 or more")
+        if threads is not None and threads < 0:
+            raise ValueError(f"threads is {threads}; give 1 or more, or None for all")
         taken = models.take(model).model
         weights.require(taken)
         self._check = InputCheck(taken)
@@ -172,7 +174,7 @@ class Predictor:
         if absent := [name for name in self.inputs if given.get(name) is None]:
             raise RewriteError(
                 f"the sample has no value for input {absent[0]!r}, or lists that are not "
-                "rectangular; one that is the same for every sample is given as shared"
+                "rectangular or hold a null; one that is the same for all is given as shared"
             )
         if unread := [given[name] for name in self.inputs if isinstance(given[name], Unreadable)]:
             raise RewriteError(str(unread[0]))

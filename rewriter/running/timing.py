@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.errors import RewriteError
@@ -19,6 +20,7 @@ from rewriter.model_files import models, weights
 from rewriter.model_files.checking import require_valid
 from rewriter.model_files.kinds import AnyModel
 from rewriter.options import RewriteOptions, takes_options
+from rewriter.proof.compare import element_type
 from rewriter.reporting.bench_record import Bench, BenchRow
 
 __all__ = ["SIZES", "Bench", "bench"]
@@ -69,7 +71,9 @@ def bench(
         RewriteError: The model cannot be rewritten, or no input is found that it accepts.
         BackendError: The backend refuses the rewritten model.
     """
-    _check_arguments(sizes, threads)
+    _check_sizes(sizes)
+    if threads < 0:
+        raise RewriteError(f"threads is {threads}: give a number from 1, or 0 for all")
     before = models.take(model).model
     weights.require(before)
     result = pipeline.rewrite(before, **options)
@@ -97,20 +101,6 @@ def bench(
     axis = dimension or "samples"
     same = result.report.nothing_to_do
     return Bench(tuple(rows), axis, version, device, used, seed, refusal, stopped, same)
-
-
-def _check_arguments(sizes: Sequence[int] | None, threads: int) -> None:
-    """Check what is asked for.
-
-    Raises:
-        RewriteError: It cannot be done.
-    """
-    if isinstance(sizes, str):
-        raise RewriteError(f"sizes is {sizes!r}: give a list of numbers, such as [1, 64, 1024]")
-    if min(sizes or SIZES) < 1:
-        raise RewriteError(f"sizes is {list(sizes or ())}: give numbers from 1 on")
-    if threads < 0:
-        raise RewriteError(f"threads is {threads}: give a number from 1, or 0 for all")
 
 
 def _timed(
@@ -144,6 +134,19 @@ def _timed(
     return rows, False
 
 
+def _check_sizes(sizes: object) -> None:
+    """Refuse what is no list of numbers from 1 on."""
+    if sizes is None:
+        return
+    if isinstance(sizes, Mapping):
+        raise RewriteError(f"sizes is {sizes!r}: give the list alone, and the name as dimension=")
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise RewriteError(f"sizes is {sizes!r}: give a list of numbers, such as [1, 64, 1024]")
+    for size in sizes:
+        if not isinstance(size, int | np.integer) or size < 1:
+            raise RewriteError(f"sizes is {list(sizes)}: give numbers from 1 on")
+
+
 def drawn_text(feed: Mapping[str, Any]) -> str:
     """Return what inputs are: type, length and shape of each."""
     return "; ".join(f"{name}: {_value_text(value)}" for name, value in feed.items())
@@ -153,14 +156,14 @@ def _value_text(value: Any) -> str:
     if value is None:
         return "absent"
     if not isinstance(value, list):
-        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+        return f"{element_type(value)}[{', '.join(map(str, value.shape))}]"
     if not value:
         return "sequence of 0"
     if len({item.ndim for item in value}) > 1:
         return f"sequence of {len(value):,}"
     spans = [(min(dims), max(dims)) for dims in zip(*(item.shape for item in value), strict=True)]
     shown = ", ".join(str(low) if low == high else f"{low}..{high}" for low, high in spans)
-    return f"sequence of {len(value):,} {value[0].dtype}[{shown}]"
+    return f"sequence of {len(value):,} {element_type(value[0])}[{shown}]"
 
 
 def _open(model: ir.Model, backend: str, device: str, threads: int) -> tuple[Session | None, str]:

@@ -38,9 +38,9 @@ _TYPES = {
     ir.DataType.FLOAT16: "TYPE_FP16",
     ir.DataType.FLOAT: "TYPE_FP32",
     ir.DataType.DOUBLE: "TYPE_FP64",
-    ir.DataType.BFLOAT16: "TYPE_BF16",
     ir.DataType.STRING: "TYPE_STRING",
 }
+"""What Triton calls the types that its backend for onnxruntime passes on."""
 _MEND = {
     "input": "make it part of the samples, or a constant, where the model is made",
     "output": "yield a sequence with an element for each sample where the model is made",
@@ -185,8 +185,13 @@ def _tensor(name: str, value: ir.Value, sequence: PassedSequence) -> str:
     # Triton asks for a dimension, so that a scalar travels as a vector of one.
     scalar = "" if dims else " reshape: { shape: [ ] }"
     listed = ", ".join(map(str, dims or [1]))
-    assert value.dtype is not None
-    return f'name: "{name}" data_type: {_TYPES[value.dtype]} dims: [ {listed} ]{scalar}'
+    kind = None if value.dtype is None else _TYPES.get(value.dtype)
+    if kind is None:
+        raise RewriteError(
+            f"{name!r} is of type {value.dtype}, which Triton does not pass to onnxruntime: add a "
+            "Cast where the model is made"
+        )
+    return f'name: "{name}" data_type: {kind} dims: [ {listed} ]{scalar}'
 
 
 def _bridge(
@@ -217,6 +222,11 @@ def _output(
     (value,) = (one for one in model.graph.outputs if one.name == name)
     yield f"output {{ {_tensor(name, value, sequence)} }}"
     if sequence.form == "packed":
+        if value.dtype == ir.DataType.STRING:
+            raise RewriteError(
+                f"output {name!r} holds texts of a length of its own for each sample, and Triton "
+                "scatters numbers only: yield numbers, or texts of one shape"
+            )
         (lengths,) = (one for one in model.graph.outputs if one.name == sequence.lengths)
         source = _source_of(lengths, passed)
         if source is None:

@@ -67,6 +67,13 @@ def test_uniform_of_no_names(uniform: Any) -> None:
         rewriter.optimize(onnx.parser.parse_model(MODEL), uniform=uniform)
 
 
+@pytest.mark.parametrize("field", ["tensor_io", "trust_types", "exact"])
+@pytest.mark.parametrize("given", ["triton", "no", 1, None])
+def test_a_flag_is_true_or_false(field: str, given: Any) -> None:
+    with pytest.raises(rewriter.RewriteError, match=f"{field} is {given!r}: give True or False"):
+        rewriter.optimize(onnx.parser.parse_model(MODEL), **{field: given})
+
+
 @pytest.mark.parametrize(
     ("given", "status"),
     [("w=4", 1), ("w=2,5", 1), ("xs=?,4", 1), ("w=2,4", 0), ("xs=?,3", 0)],

@@ -72,6 +72,11 @@ def test_a_type_that_tables_lack_is_refused() -> None:
     ("column", "expected"),
     [
         (pa.array([[[1, 2], [3]]]), [None]),
+        (pa.array([[1, None], [2**60 + 1]]), [None, np.array([2**60 + 1])]),
+        (pa.array([[True, None], [True]]), [None, np.array([True])]),
+        (pa.array([[1.5, None], [2.5]]), [None, np.array([2.5])]),
+        (pa.array([["a", None], ["b"]]), [None, np.array(["b"], object)]),
+        (pa.array([[None], [[1, 2]], [[3], None]]), [None, np.array([[1, 2]]), None]),
         (
             pa.array([{"data": [1, 2, 3, 4], "shape": [2, 2]}, {"data": [5], "shape": [1, 1]}]),
             [np.array([[1, 2], [3, 4]]), np.array([[5]])],
@@ -82,7 +87,17 @@ def test_a_type_that_tables_lack_is_refused() -> None:
             [np.arange(4.0).reshape(2, 2), np.arange(4.0, 8.0).reshape(2, 2)],
         ),
     ],
-    ids=["not rectangular", "data and shape", "shape that does not fit", "tensors of one shape"],
+    ids=[
+        "not rectangular",
+        "a null in integers",
+        "a null in flags",
+        "a null in floats",
+        "a null in texts",
+        "a null in lists of lists",
+        "data and shape",
+        "shape that does not fit",
+        "tensors of one shape",
+    ],
 )
 def test_other_columns(column: Any, expected: list[np.ndarray | None]) -> None:
     for row, back in zip(expected, read_column(column), strict=True):

@@ -183,6 +183,8 @@ class TestUsage:
             ("explain in.onnx --target openvin", "did you mean 'openvino'?"),
             ("explain in.onnx --target ortt", "did you mean 'ort'?"),
             ("explain in.onnx --unifrom x", "did you mean '--uniform'?"),
+            ("--target trt explain in.onnx", "write seqmap explain --target ..."),
+            ("-v explain in.onnx", "-v stands in front of the command"),
             ("optimize in.onnx", "OUT"),
             ("optimize in.onnx out.onnx --strategy best", "invalid choice: 'best'"),
             ("explain in.onnx --target mars", "invalid choice: 'mars'"),

@@ -160,6 +160,16 @@ class TestExplainMany:
         assert table["maps"] == ["1", "fused", "-"]
         assert "Relu" not in table  # one in each
 
+    def test_a_pattern_stands_for_its_models(self, folder: Path, capsys: Capture) -> None:
+        (folder / "rows.onnx.data").write_text("weights")
+        assert seqmap("explain", folder / "*.onnx*") == 0
+        names = capsys.readouterr().out.splitlines()[0].split()
+        assert [Path(name).name for name in names] == ["plain.onnxtxt", "rows.onnx"]
+
+    def test_a_folder_is_for_scan(self, folder: Path, capsys: Capture) -> None:
+        assert seqmap("explain", folder) == 1
+        assert "seqmap scan takes folders" in capsys.readouterr().err
+
     def test_what_is_for_one_model(self, folder: Path, capsys: Capture) -> None:
         assert seqmap("explain", folder / "rows.onnx", folder / "plain.onnxtxt", "--raised") == 2
         assert "--raised and --report are for one model" in capsys.readouterr().err

@@ -441,6 +441,14 @@ class TestChecked:
         check_feeds(GRAPH, GOOD | {"xs": [np.zeros((2, 9), np.float32)]})
 
     @pytest.mark.parametrize(
+        ("text", "given"),
+        [(None, "NoneType"), (float("nan"), "float"), (1, "int"), (b"a", "bytes")],
+    )
+    def test_what_is_no_text(self, text, given):
+        with pytest.raises(RewriteError, match=f"input 's' is of type {given}; give one string"):
+            check_feeds(model("string[2] s"), {"s": np.array(["a", text], object)})
+
+    @pytest.mark.parametrize(
         ("change", "message"),
         [
             pytest.param(

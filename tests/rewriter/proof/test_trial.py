@@ -192,6 +192,14 @@ def test_a_runtime_that_has_to_know_shapes(monkeypatch: pytest.MonkeyPatch) -> N
     assert loading.sentence.startswith("tract loads it, once the shapes of its inputs are known")
 
 
+def test_an_operator_without_a_kernel_for_the_type(tmp_path: Path, capsys: Capture) -> None:
+    rows = ROWS.replace("float[", "bfloat16[").replace("Relu", "Tanh")
+    assert seqmap("optimize", write(tmp_path / "in.onnx", rows), tmp_path / "out.onnx") == 4
+    printed = capsys.readouterr().err
+    assert "with other operators where the model is made, or make it with another" in printed
+    assert "promise more of the shapes" not in printed
+
+
 def test_what_the_rewrite_wrote_has_another_remedy(install: Callable[..., Runtime]) -> None:
     install(refuses="Add")
     before = onnx.parser.parse_model(ROWS)

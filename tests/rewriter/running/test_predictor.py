@@ -228,6 +228,28 @@ def test_a_value_of_another_kind_fails_alone(dtype: str, bad: object) -> None:
     assert "is of type" in wrong.error
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bad"),
+    [
+        ("string", ["a", None]),
+        ("string", np.array(["a", float("nan")], object)),
+        ("string", ["a", 1]),
+        ("string", [b"a"]),
+        ("string", np.array([b"a"])),
+        ("float", [1.0, None]),
+        ("float", [1e300]),
+        ("float", ["1"]),
+    ],
+    ids=["None", "NaN", "number", "bytes", "array of bytes", "no number", "too large", "digits"],
+)
+def test_what_a_runtime_would_read_as_something_else_fails_alone(dtype: str, bad: object) -> None:
+    text = f"agraph (seq({dtype}[N]) xs) => (seq({dtype}[N]) ys) {{ ys = Identity (xs) }}"
+    first, wrong, last = rewriter.Predictor(_model(text))([TYPES[dtype], bad, TYPES[dtype]])
+    assert first.error is last.error is None
+    assert wrong.error is not None
+    assert "is of type" in wrong.error
+
+
 @pytest.mark.parametrize("dtype", ["string", "int64"])
 def test_an_empty_list_is_of_the_type_that_is_wanted(dtype: str) -> None:
     text = f"agraph (seq({dtype}[N]) xs) => (seq({dtype}[N]) ys) {{ ys = Identity (xs) }}"
@@ -277,9 +299,14 @@ def test_numbers_of_another_width_are_converted_where_nothing_is_lost() -> None:
     np.testing.assert_array_equal(double.outputs["y"], np.array([0.5, 0, 2], np.float32))
 
 
-def test_a_batch_size_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="batch_size is 0"):
-        rewriter.Predictor(_model(ROWS), batch_size=0)
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [({"batch_size": 0}, "batch_size is 0"), ({"threads": -1}, "threads is -1")],
+    ids=["batch size", "threads"],
+)
+def test_numbers_that_are_too_small_are_refused(option: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rewriter.Predictor(_model(ROWS), **option)  # type: ignore[arg-type]
 
 
 def test_an_exporters_model_from_a_path() -> None:

@@ -198,10 +198,13 @@ class TestPython:
         ("asked", "message"),
         [
             ({"sizes": [4, 0]}, r"sizes is \[4, 0\]: give numbers from 1 on"),
+            ({"sizes": 4}, "sizes is 4: give a list of numbers"),
+            ({"sizes": ["4"]}, r"sizes is \['4'\]: give numbers from 1 on"),
+            ({"sizes": {"N": [4]}}, "give the list alone, and the name as dimension="),
             ({"threads": -1}, "threads is -1"),
             ({"sizes": [1, 10**11]}, "a sequence of 100,000,000,000 elements is too long"),
         ],
-        ids=["sizes", "threads", "length"],
+        ids=["sizes", "number", "text", "dict", "threads", "length"],
     )
     def test_what_cannot_be_timed(
         self, tmp_path: Path, asked: dict[str, Any], message: str
@@ -235,6 +238,7 @@ class TestPython:
     [
         (None, "x: absent"),
         (np.zeros((2, 3), np.int64), "x: int64[2, 3]"),
+        (np.full((2,), "a", object), "x: string[2]"),
         ([], "x: sequence of 0"),
         ([np.zeros((2, 3)), np.zeros((5, 3))], "x: sequence of 2 float64[2..5, 3]"),
         ([np.zeros(2), np.zeros(())], "x: sequence of 2"),

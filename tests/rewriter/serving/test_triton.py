@@ -64,6 +64,8 @@ OFFSETS = """g (float[L] input, int64[B] lengths) => (float[B] output)
 """Sums of the parts of one vector, the offset carried from part to part."""
 ROTATED = """g (float[L,2] x, int64[B] n) => (float[L,2] y) { y = Neg (x) }"""
 ENCODER = "models/pipelines/ts_packed_encoder.onnx"
+PARTED = """g (seq(KIND[N]) xs) => (seq(KIND[N]) ys) {
+    ys = SequenceMap (xs) <body = b (KIND[N] x) => (KIND[N] r) { r = Concat <axis = 0> (x) }> }"""
 TENSORS = "g (float[N] x) => (float[N] y) { y = Relu (x) }"
 
 
@@ -238,8 +240,27 @@ def test_what_cannot_be_packed_is_refused(packed: dict[str, str], message: str) 
         (TOTALLED, "output 'y' is not proven to keep samples apart.*Softmax_1' .Softmax. may mix"),
         (IMAGES, "input 'xs' may differ along other axes than the first"),
         (TENSORS, "takes no sequence as a tensor, so there is nothing to batch"),
+        (PARTED.replace("KIND", "string"), "output 'ys' holds texts of a length of its own"),
+        (
+            PARTED.replace("KIND", "bfloat16"),
+            "'xs' is of type BFLOAT16, which Triton does not pass",
+        ),
+        (
+            PARTED.replace("KIND", "complex64"),
+            "'xs' is of type COMPLEX64, which Triton does not pass",
+        ),
     ],
-    ids=["other lengths", "shared", "centred", "totalled", "images", "no sequence"],
+    ids=[
+        "other lengths",
+        "shared",
+        "centred",
+        "totalled",
+        "images",
+        "no sequence",
+        "texts",
+        "bfloat16",
+        "complex",
+    ],
 )
 def test_what_triton_cannot_batch_is_refused(model: str, message: str) -> None:
     optimized = rewriter.optimize(load(model), tensor_io=True, target="portable")

@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
-from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term, added, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator

@@ -11,7 +11,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Pattern
+from passes.carried.joined import Joined
+from passes.carried.pattern import FLOATS, Pattern
 from passes.carried.running import running_along
 from passes.graph.graphs import constant_value
 from passes.graph.made import (
@@ -24,8 +25,9 @@ from passes.graph.made import (
 )
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 

@@ -177,9 +177,11 @@ def _reshaped(node: ir.Node, folder: Folder) -> _Reshaped | None:
     axes: list[int | None] = [None] * len(numbers)
     for at, number in enumerate(numbers):
         if number.number is None:
-            axes[at] = next((axis for axis, side in left.items() if side == number), None)
-            if left.pop(axes[at], None) is None:
+            axis = next((axis for axis, side in left.items() if side == number), None)
+            if axis is None:
                 return None
+            axes[at] = axis
+            del left[axis]
     total = math.prod(
         side.number for side in sides if side is not None and side.number is not None
     )

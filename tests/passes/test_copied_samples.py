@@ -137,7 +137,9 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 def test_each_number_of_samples_has_a_branch() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
     asked = [node for node in _nodes(after.graph) if node.op_type == "If"]
-    assert len(asked) == 8  # more than have copies, equally long ones, fewer than 2, 1 to 5 samples
+    assert (
+        len(asked) == 8
+    )  # more than have copies, equally long ones, fewer than 2, 1 to 5 samples
 
 
 def test_a_sample_has_one_copy_whatever_their_number() -> None:

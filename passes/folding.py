@@ -10,8 +10,8 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS, Numbers, fits
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.reading.integers import Dim, Linear
+from passes.reading.number_order import is_nonnegative, sole_atom
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing
@@ -48,6 +48,16 @@ class Folder(Evaluator):
         if len(found) < len(numbers) or len(shape) < len(dims):
             return None
         return np.array(found, dtype.numpy()).reshape(shape)
+
+    def is_dimension(self, number: Linear, tensor: ir.Value, axis: int) -> bool:
+        """Whether a number is a dimension of a tensor by proof: as a sum, or by its symbol."""
+        if self.dimension(tensor, axis) == number:
+            return True
+        atom, dims = sole_atom(number), self.dims(tensor)
+        if not isinstance(atom, Dim) or dims is None:
+            return False
+        named = (self.dims(atom.tensor) or ())[atom.axis : atom.axis + 1]
+        return named == dims[axis : axis + 1] and all(map(self._typing.names_dimension, named))
 
     def is_within(self, position: Linear, size: Linear) -> bool:
         """Whether a position is less than a size, by proof alone."""

@@ -8,8 +8,6 @@ from such sums only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 
 import onnx
@@ -20,8 +18,9 @@ from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import operands, optional_operand
 from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
+from passes.typing.made_shapes import show_made_shape
 from passes.typing.needed_places import show_one_place
-from passes.typing.shape_functions import stand_in_cut, stand_in_shaped
+from passes.typing.shape_functions import stand_in_cut
 from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
@@ -58,7 +57,7 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             if node.op_type == "Slice" and show_one_place(node, node_proto, folder):
                 found = True
             elif node_proto.op_type != "Gather":
-                found |= _show_operands(node, node_proto, proto, folder) or _show_rank(
+                found |= _show_operands(node, node_proto, proto, folder) or show_made_shape(
                     node, node_proto, folder
                 )
         elif is_operator(node, "Pad") and len(node.inputs) > 1 and _is_open(node, folder):
@@ -119,78 +118,6 @@ def _show_values(
         del proto.attribute[:]
     proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
     return True
-
-
-def _show_rank(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
-    """Let inference know how many axes a Reshape makes, and those whose sizes are known.
-
-    Below opset 13 it follows no number through an Unsqueeze, as exporters put shapes together. It
-    cancels no unknown dimension either: ``[1, L, 32]`` that becomes ``[1, L, -1, 8]`` has 4 heads.
-    """
-    if node.op_type != "Reshape" or proto.domain:
-        return False
-    found = _reshaped(node, folder)
-    dims = folder.dims(node.outputs[0])
-    if found is None:
-        found = _counted(node, folder) if dims is None else None
-    elif dims is not None and isinstance(dims[found.open], int):
-        return False
-    if found is None or not found.sizes:
-        return False
-    stand_in_shaped(proto, found.sizes, found.axes)
-    return True
-
-
-@dataclasses.dataclass(frozen=True)
-class _Reshaped:
-    """What is known of the dimensions that a Reshape makes.
-
-    Attributes:
-        sizes: Each dimension, None where it is not known.
-        axes: The axis of the data of the same size, None where there is none.
-        open: Which takes what the others leave.
-    """
-
-    sizes: Sequence[int | None]
-    axes: Sequence[int | None]
-    open: int = 0
-
-
-def _counted(node: ir.Node, folder: Folder) -> _Reshaped:
-    """Return how many dimensions are asked for, and their numbers where they are constants."""
-    numbers, counted = folder.of(node.inputs[1]), folder.dims(node.inputs[1])
-    sizes = [n.number for n in numbers or ()]
-    if numbers is None:
-        count = counted[0] if counted is not None and len(counted) == 1 else None
-        sizes = [None] * count if isinstance(count, int) else []
-    return _Reshaped([n if n is not None and n > 0 else None for n in sizes], [None] * len(sizes))
-
-
-def _reshaped(node: ir.Node, folder: Folder) -> _Reshaped | None:
-    """Return the dimensions where what the others leave is a number; None where it is not."""
-    data, numbers = operands(node)[0], folder.of(node.inputs[1])
-    sides = [folder.dimension(data, axis) for axis in range(folder.rank(data) or 0)]
-    opened = [at for at, n in enumerate(numbers or ()) if n.number == -1]
-    if numbers is None or len(opened) != 1 or any(n.number == 0 for n in numbers):
-        return None
-    left = {axis: side for axis, side in enumerate(sides) if side is None or side.number is None}
-    axes: list[int | None] = [None] * len(numbers)
-    for at, number in enumerate(numbers):
-        if number.number is None:
-            axis = next((axis for axis, side in left.items() if side == number), None)
-            if axis is None:
-                return None
-            axes[at] = axis
-            del left[axis]
-    total = math.prod(
-        side.number for side in sides if side is not None and side.number is not None
-    )
-    by = math.prod(n.number for n in numbers if n.number not in (None, -1))
-    if left or not by or total % by:
-        return None
-    sizes = [n.number for n in numbers]
-    sizes[opened[0]] = total // by
-    return _Reshaped(sizes, axes, opened[0])
 
 
 def _show_amounts(

@@ -40,7 +40,7 @@ def broadcast(ops: Operators, one: Side, other: Side) -> Side:
         return one
     if not (isinstance(one, Lengths) and isinstance(other, Lengths)):
         raise Decline(Code.RAGGED, "its operands are not proven to have the same sizes")
-    return Lengths(ops.builder, broadcast_lengths(ops, one, other))
+    return broadcast_lengths(ops, one, other)
 
 
 def alike(ops: Operators, sides: Sequence[Side]) -> Side:

@@ -14,6 +14,8 @@ import onnx_ir as ir
 from passes.batching.layouts import Batched, lengths_in
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
+from passes.reading.integers import Least
+from passes.reading.number_order import sole_atom
 
 __all__ = ["broadcast_lengths", "common_lengths", "equally_long", "failing_where", "is_single"]
 
@@ -44,12 +46,31 @@ def common_lengths(ops: Operators, found: Sequence[Lengths]) -> Lengths:
     return first.checked(ops.builder, failing_where(ops, first.value, flags))
 
 
-def broadcast_lengths(ops: Operators, one: Lengths, other: Lengths) -> ir.Value:
+def broadcast_lengths(ops: Operators, one: Lengths, other: Lengths) -> Lengths:
     """Return the lengths of samples that are broadcast; an error at run time if two do not fit."""
+    whole = _uncut(one, other)
+    if whole is not None:
+        differs = ops.op("Not", [ops.op("Equal", [one.value, other.value])])
+        return whole.checked(ops.builder, failing_where(ops, whole.value, [differs]))
     first, second = is_single(ops, one), is_single(ops, other)
     fits = ops.op("Or", [ops.op("Equal", [one.value, other.value]), ops.op("Or", [first, second])])
     size = ops.op("Where", [first, other.value, one.value])
-    return failing_where(ops, size, [ops.op("Not", [fits])])
+    return Lengths(ops.builder, failing_where(ops, size, [ops.op("Not", [fits])]))
+
+
+def _uncut(one: Lengths, other: Lengths) -> Lengths | None:
+    """Return the lengths of which two or more rows are left in the others; None if neither is.
+
+    ``min(L, 512)`` rows, as of the first L positions of a table, and L rows broadcast only where
+    they are equal: 512 is not 1, and where L is 1, so is its minimum.
+    """
+    for cut, whole in ((one, other), (other, one)):
+        atom = sole_atom(cut.size)
+        if isinstance(atom, Least) and whole.size in atom.members:
+            others = atom.members - {whole.size}
+            if all(n.number is not None and n.number > 1 for n in others):
+                return whole
+    return None
 
 
 def is_single(ops: Operators, lengths: Lengths) -> ir.Value:

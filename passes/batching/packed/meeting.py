@@ -50,7 +50,7 @@ def _common(ctx: Context, one: Lengths, other: Lengths) -> Lengths:
     ctx.note_meeting()
     return ctx.lengths_by(
         (one.size, other.size, Linear(1)),
-        lambda: Lengths(ctx.builder, broadcast_lengths(ctx, one, other)),
+        lambda: broadcast_lengths(ctx, one, other),
     )
 
 

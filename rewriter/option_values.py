@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import SupportsIndex, cast
+from typing import NoReturn, SupportsIndex, cast
 
 import onnx_ir as ir
 
@@ -16,11 +16,11 @@ __all__ = [
     "LARGEST_DIM",
     "Dims",
     "check_agrees",
-    "check_is_flag",
     "check_is_sequence",
     "check_known",
     "read_names",
     "read_shapes",
+    "refuse_flag",
 ]
 
 Dims = Sequence[int | str | None]
@@ -80,14 +80,13 @@ def _dim(name: str, given: object) -> int | str | None:
     return number
 
 
-def check_is_flag(field: str, given: object) -> None:
+def refuse_flag(field: str, given: object) -> NoReturn:
     """Refuse what is neither True nor False, such as the text of an option.
 
     Raises:
         RewriteError: Names the field.
     """
-    if not isinstance(given, bool):
-        raise RewriteError(f"{field} is {given!r}: give True or False")
+    raise RewriteError(f"{field} is {given!r}: give True or False")
 
 
 def check_known(what: str, choose: str, names: Iterable[str], known: Sequence[str]) -> None:

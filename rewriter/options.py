@@ -25,11 +25,11 @@ from rewriter.errors import suggestion
 from rewriter.option_values import (
     Dims,
     check_agrees,
-    check_is_flag,
     check_is_sequence,
     check_known,
     read_names,
     read_shapes,
+    refuse_flag,
 )
 from rewriter.target_table import (
     REQUIREMENTS,
@@ -109,7 +109,8 @@ class Options:
             if not isinstance(given := getattr(self, field), tuple) or given:
                 object.__setattr__(self, field, read_names(field, given))
         for field in ("trust_types", "tensor_io", "exact"):
-            check_is_flag(field, getattr(self, field))
+            if not isinstance(given := getattr(self, field), bool):
+                refuse_flag(field, given)
         if self.input_shapes is not None:
             object.__setattr__(self, "input_shapes", read_shapes(self.input_shapes))
         object.__setattr__(self, "target", find_target(self.target).name)

@@ -87,6 +87,6 @@ def _is_light(node: ir.Node) -> bool:
 
 def _picks(node: ir.Node, typing: Typing, opset: int) -> bool:
     pairs = zip(*(graph.outputs for graph in branches_of(node)), strict=True)
-    return not hindrance(node, typing, opset) and all(
+    return not hindrance(node, typing, opset, holds_reads=False) and all(
         have_one_shape(one, other, typing, opset) for one, other in pairs
     )

@@ -102,13 +102,15 @@ def branches_of(node: ir.Node) -> list[ir.Graph]:
     return [node.attributes[name].as_graph() for name in _BRANCHES]
 
 
-def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
+def hindrance(node: ir.Node, typing: Typing, opset: int, *, holds_reads: bool = True) -> str:
     """Return why not both branches of an If can run and be picked from; empty where they can.
 
     Args:
         node: The If.
         typing: The proven typing.
         opset: Version of ONNX's operators.
+        holds_reads: Whether a read of a place may become a Slice, whose bounds a device reads on
+            the host.
     """
     condition, graphs = node.inputs[0], branches_of(node)
     if condition is None or not (
@@ -118,7 +120,10 @@ def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
     if may_draw(node, opset):
         return "it draws random numbers"
     for inner in walk_nodes([inner for graph in graphs for inner in graph]):
-        if not runs_anywhere(inner, typing, opset) and not _can_hold(inner, graphs, typing):
+        is_held = inner.graph in graphs and (
+            _fails_on_nothing(inner, typing) or (holds_reads and reads_one_place(inner, typing))
+        )
+        if not is_held and not runs_anywhere(inner, typing, opset):
             name = f"{inner.name} ({inner.op_type})" if inner.name else inner.op_type
             return f"{name} could fail where its branch is not taken"
     pairs = zip(node.outputs, *(graph.outputs for graph in graphs), strict=True)
@@ -207,13 +212,6 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -
     ]
     to_opset_form(builder.nodes, opset)
     splice(builder, node, zip(node.outputs, results, strict=True))
-
-
-def _can_hold(node: ir.Node, graphs: list[ir.Graph], typing: Typing) -> bool:
-    """Whether a node of a branch can be kept from failing where the branch is not taken."""
-    return node.graph in graphs and (
-        _fails_on_nothing(node, typing) or reads_one_place(node, typing)
-    )
 
 
 def _fails_on_nothing(node: ir.Node, typing: Typing) -> bool:

@@ -112,3 +112,9 @@ def test_axes_of_what_is_reshaped_below_opset_13(
             t = Concat <axis = 0> (u, v, l) y = Reshape (x, t) r = Neg (y) }}""")
     for typing in (typings.declared, typings.proven):
         assert known(typing.dims(named["y"])) == known(dims)
+
+
+def test_what_is_left_of_an_unknown_rank_is_unknown() -> None:
+    typings, named = both(f"""{HEADER}g (float[N,48] x, int64[K] k) => (float[] r) {{
+        {CONSTANTS} w = Reshape (x, k) y = Reshape (w, m) r = Neg (y) }}""")
+    assert known(typings.proven.dims(named["y"])) == [None]

@@ -327,7 +327,9 @@ def test_unusable_files_are_refused_in_one_line(tmp_path, name, data, message):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"is a folder: name the model file in it$"):
+    with pytest.raises(
+        ModelError, match=r"is a folder: name the model file in it; seqmap scan takes folders$"
+    ):
         load(tmp_path)
 
 

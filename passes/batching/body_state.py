@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -110,6 +110,7 @@ class BodyState(abc.ABC):
         self._lengths_by: dict[tuple[Builder, LengthKey], Lengths] = Memo()
         self._around: BodyState | None = None
         self._own: set[ir.Value] = set()
+        self._named: dict[str, int] = {}
 
     @functools.cached_property
     def numbers(self) -> SampleNumbers:
@@ -119,7 +120,32 @@ class BodyState(abc.ABC):
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body where the new nodes run."""
         known = self._typings.proven[value]
-        return known if known.type is not None else self._typings.declared[value]
+        if known.type is None:
+            return self._typings.declared[value]
+        if known.dims is None:
+            return known
+        numbers = map(self.number_named, known.dims)
+        dims = tuple(d if n is None else n for d, n in zip(known.dims, numbers, strict=True))
+        return dataclasses.replace(known, dims=dims)
+
+    def number_named(self, dim: int | str | None) -> int | None:
+        """Return the number that a rule has proven of a symbol, None if none has."""
+        if not isinstance(dim, str):
+            return None
+        if dim in self._named or self._around is None:
+            return self._named.get(dim)
+        return self._around.number_named(dim)
+
+    def _name_numbers(self, value: ir.Value, dims: Sequence[int | str | None]) -> None:
+        """Let symbols of a value stand for the numbers that its rule has proven.
+
+        ``[1, H * W, 8]`` that becomes ``[1, H, W, -1]`` has 8 channels, and so has every value
+        behind it whose dimension has this symbol.
+        """
+        for name, number in zip(self._typings.proven[value].dims or (), dims, strict=False):
+            named = isinstance(name, str) and self._typings.proven.names_dimension(name)
+            if named and isinstance(number, int):
+                self._named[str(name)] = number
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `passes.batching.context.Context.declared_dims`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,6 +44,7 @@ class Lengths:
         samples: ir.Value | None = None,
         size: Linear | None = None,
         held_padded: bool = False,
+        product_of: Sequence[int | Lengths] = (),
     ) -> None:
         """Describe the samples of packed values.
 
@@ -54,10 +55,12 @@ class Lengths:
             samples: The sample that each row belongs to, if that is there already.
             size: See `Lengths`; None if nothing is known of it.
             held_padded: See `Lengths`.
+            product_of: The numbers and lengths that are multiplied; none if they are no product.
         """
         self.value, self.most, self.held_padded = value, most, held_padded
         self.size = Linear.of(Dim(self, value, 0)) if size is None else size
         self.likely: ir.Value | None = None
+        self._product_of = tuple(product_of)
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
         self._made: dict[Callable[[Builder, Lengths], Any], Any] = Memo()
@@ -92,6 +95,19 @@ class Lengths:
     def equal(self, other: Lengths | None) -> bool:
         """Whether other lengths are the same for each sample, by proof."""
         return other is not None and (other is self or other.size == self.size)
+
+    @property
+    def factors(self) -> Sequence[int | Lengths]:
+        """The numbers and lengths whose product these are; themselves where nothing tells more."""
+        if self._product_of:
+            return self._product_of
+        if self.size.constant or len(self.size.terms) != 1:
+            return (self,)
+        ((atom, count),) = self.size.terms
+        whole = atom.key if isinstance(atom, Dim) else None
+        if not isinstance(whole, Lengths) or whole is self or count < 1:
+            return (self,)
+        return (*whole.factors, count)
 
     def times(self, factor: int) -> Lengths:
         """Return the lengths of samples that have ``factor`` rows for each row of these."""

@@ -44,6 +44,9 @@ class SizeReads(Protocol):
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension of a sample stands for, None if for none."""
 
+    def number_named(self, dim: int | str | None) -> int | None:
+        """Return the number that a rule has proven of a symbol, None if none has."""
+
 
 class SampleNumbers(CountedNumbers):
     """Reads small integer tensors of a body; the numbers of one sample are sums of atoms.
@@ -104,13 +107,14 @@ class SampleNumbers(CountedNumbers):
         if axis < 0 or dims is None or axis >= len(dims):
             return None
         dim, x = dims[axis], self._reads.held(tensor)
+        number = dim if isinstance(dim, int) else self._reads.number_named(dim)
         packed = self._reads.lengths_of(tensor)
         if packed is not None and packed[1] == axis:
             return packed[0].size
         if x is not None and x.beside is not None and axis == len(dims) - 1:
             return x.beside.size
-        if isinstance(dim, int):
-            return Linear(dim)
+        if number is not None:
+            return Linear(number)
         if x is not None and x.flat is not None:
             return x.flat.dimension(axis)
         named = self._reads.lengths_named(dim)

@@ -210,6 +210,7 @@ class Walk(BodyState):
                 rounded = rounding or (chosen.rounds and not new.is_exact)
                 typed = new.with_type(self.type_of(old))
                 self.env[old] = dataclasses.replace(typed, stage=stage, rounding=rounded)
+                self._name_numbers(old, typed.type.dims or ())
                 self.share_constant(old, builder)
 
     def _promoted(self, operand: Operand) -> Operand:

@@ -86,8 +86,7 @@ def regridded(
     found = _elements(ctx, x)
     sides = change(found.sides)
     made = _on_sides(ctx, found, sides)
-    dims = tuple(side if isinstance(side, int) else None for side in sides)
-    type_ = ValueType(x.type.type, dims)
+    type_ = ValueType(x.type.type, _numbers(sides))
     return dataclasses.replace(x, layout=made.layout, value=made.value, type=type_, flat=made.flat)
 
 
@@ -191,9 +190,20 @@ def _as_one(ctx: Context, sides: Sequence[Side]) -> Side:
         return number
     if len(lengths) == 1 and number:
         return lengths[0].times(number)
-    total = _product(ctx, sides)
+    parts = tuple(_factors(sides))
+    sizes = (side.size if isinstance(side, Lengths) else Linear(side) for side in parts)
+    return ctx.lengths_by((Linear(), *sizes), lambda: _multiplied(ctx, parts))
+
+
+def _multiplied(ctx: Context, parts: Sequence[Side]) -> Lengths:
+    total = _product(ctx, parts)
     assert total is not None
-    return Lengths(ctx.builder, total)
+    return Lengths(ctx.builder, total, product_of=parts)
+
+
+def _factors(sides: Sequence[Side]) -> list[Side]:
+    """Return dimensions by those whose product they are."""
+    return [one for side in sides for one in ([side] if isinstance(side, int) else side.factors)]
 
 
 def _on_sides(ctx: Context, found: _ElementsInOrder, wanted: Sequence[Side]) -> Output:
@@ -213,6 +223,7 @@ def _on_sides(ctx: Context, found: _ElementsInOrder, wanted: Sequence[Side]) -> 
 
 def _cancelled(sides: Sequence[Side], others: Sequence[Side]) -> tuple[list[Lengths], int] | None:
     """Return what is left of dimensions without others, None where nothing tells it."""
+    sides, others = _factors(sides), _factors(others)
     left = [side for side in sides if isinstance(side, Lengths)]
     for other in others:
         if isinstance(other, Lengths):
@@ -266,4 +277,10 @@ def _laid(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side], area: ir
         lambda: Grid.of_sides(ctx.builder, sides[:behind], found.grid.count),
     )
     order = tuple(range(len(sides)))
-    return ctx.flat(rows, FlatSamples(grid, order, (None,) * grid.rank))
+    made = ctx.flat(rows, FlatSamples(grid, order, (None,) * grid.rank))
+    return dataclasses.replace(made, type=ValueType(made.type.type, _numbers(sides)))
+
+
+def _numbers(sides: Sequence[Side]) -> tuple[int | None, ...]:
+    """Return the dimensions that are one number for all samples, None for all others."""
+    return tuple(side if isinstance(side, int) else None for side in sides)

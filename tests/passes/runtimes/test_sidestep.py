@@ -480,6 +480,13 @@ BESIDE = {
         {"x": [[1, 2, 3], [4, 5, 6]]},
         [2],
     ),
+    "an Expand to a size that is computed ahead without the sequence": (
+        """g (float[N, 1] x) => (float[?, ?] r) {
+            i = Constant <value_ints = [1]> () l = SequenceConstruct(i) n = SequenceLength(l)
+            k = Sub(i, n) y = Neg(x) e = Expand(y, k) r = Neg(e) }""",
+        {"x": [[1], [2]]},
+        np.zeros((2, 0)),
+    ),
 }
 
 

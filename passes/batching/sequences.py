@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.picked_elements import picked_elements
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
@@ -34,7 +35,12 @@ def construct(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 
 def at(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """SequenceAt and SequenceErase at a shared position."""
+    """SequenceAt and SequenceErase at a shared position; the elements that each sample picks."""
+    sequence, picks = ctx.operand(operands, 0), ctx.optional(operands, 1)
+    if node.op_type == "SequenceAt" and sequence.is_shared and picks is not None:
+        picked = picked_elements(ctx, sequence.value, picks)
+        if picked is not None:
+            return [picked]
     position = _shared_position(ctx, operands, 1)
     return ctx.same(node, [ctx.operand(operands, 0).value, position])
 

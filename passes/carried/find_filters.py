@@ -10,9 +10,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.appends import (
-    unsqueezed,
-)
+from passes.carried.added_rows import Added, added_row, dependent_in
 from passes.carried.filters import Filter
 from passes.carried.in_branch import in_branch, may_fail_apart
 from passes.carried.masks import flag_of
@@ -20,15 +18,14 @@ from passes.carried.pattern import (
     Term,
     added,
     dependent_values,
-    path_through,
 )
 from passes.carried.selections import Selection, find_selection, hoist
-from passes.graph.made import made_by, only_number, operand, operands, skip_identities
+from passes.graph.made import made_by, operand, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing, ValueType
 
-__all__ = ["find_filter", "row_behind"]
+__all__ = ["find_filter"]
 
 
 def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filter | None:
@@ -45,53 +42,9 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
     return _of_either(carried, mask, body, typing)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Added:
-    """The row that a branch, or each iteration, adds, at which end, and whether to a sequence."""
-
-    row: ir.Value
-    axis: int
-    is_reversed: bool
-    is_sequence: bool
-
-
-def _added(carried: Carried, value: ir.Value, graphs: list[ir.Graph]) -> _Added | None:
-    """Return what a value has more than the carried one, None if it is anything else."""
-    dependent = {v for g in graphs for v in dependent_values(g, carried.inner)}
-    node = made_by(value, body=Scope(tuple(graphs)))
-    path = None if node is None else path_through(node, dependent)
-    if node is None or path is None:
-        return None
-    found = _inserted(node, carried) or _joined(node, path, carried, graphs)
-    return None if found is None else _Added(*found, node.op_type == "SequenceInsert")
-
-
-def row_behind(
-    value: ir.Value, graphs: tuple[ir.Graph, ...], carried: Carried
-) -> tuple[ir.Value, ir.Value, bool] | None:
-    """Return what a value was before a row was added behind it, and the row; None if none was.
-
-    Args:
-        value: A tensor or a sequence.
-        graphs: The body, and branches in it.
-        carried: The value that it began as.
-
-    Returns:
-        What it was, the row, and whether it is a sequence.
-    """
-    node = made_by(value, "Concat", "SequenceInsert", body=Scope(graphs))
-    if node is None:
-        return None
-    own = dataclasses.replace(carried, inner=skip_identities(operand(node, 0)))
-    found = _added(own, value, list(graphs))
-    if found is None or found.is_reversed or found.axis:
-        return None
-    return own.inner, found.row, found.is_sequence
-
-
 def _of_all(carried: Carried, value: ir.Value, body: ir.Graph) -> Filter | None:
     """Return what every iteration adds to a sequence, or in front of a tensor."""
-    found = _added(carried, value, [body])
+    found = added_row(carried, value, [body])
     if found is None or not (found.is_reversed or found.is_sequence):
         return None
     terms = (Term(found.row, "stacked", found.axis),)
@@ -102,7 +55,7 @@ def _of_some(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) 
     """Return what one branch of an If adds, where the other one adds nothing."""
     is_turned = mask.chosen is carried.inner
     value = mask.other if is_turned else mask.chosen
-    found = _added(carried, value, [body, *mask.branches])
+    found = added_row(carried, value, [body, *mask.branches])
     if found is None:
         return None
     axis = found.axis
@@ -127,20 +80,69 @@ def _of_some(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) 
 
 def _of_either(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) -> Filter | None:
     """Return what both branches of an If add at one place: the row is what an If yields."""
-    sides = [_added(carried, v, [body, *mask.branches]) for v in (mask.chosen, mask.other)]
-    one, other = sides
+    found = _row_of_either(carried, mask, [body], typing)
+    if found is None:
+        return None
+    one, (made,) = found.added, found.nodes
+    terms = (Term(one.row, "stacked", one.axis),)
+    return Filter(carried, terms, one.axis, one.is_sequence, one.is_reversed, (made,))
+
+
+@dataclasses.dataclass(frozen=True)
+class _RowOutside:
+    """A row as it is known outside of the branches that add it.
+
+    Attributes:
+        added: The row, and where it comes.
+        type: Its type.
+        nodes: What computes it.
+        pairs: Those nodes that are copies, each with the node that it is a copy of.
+    """
+
+    added: Added
+    type: ValueType
+    nodes: list[ir.Node]
+    pairs: list[tuple[ir.Node, ir.Node]]
+
+
+def _row_of_either(
+    carried: Carried, mask: Selection, graphs: list[ir.Graph], typing: Typing
+) -> _RowOutside | None:
+    """Return the row that both branches of an If add, each its own; the node is an If."""
+    inside = [*graphs, *mask.branches]
+    one, other = (_row_in(carried, v, inside, typing) for v in (mask.chosen, mask.other))
     if one is None or other is None:
         return None
-    if dataclasses.replace(one, row=other.row) != other:
+    if dataclasses.replace(one.added, row=other.added.row) != other.added:
         return None
-    (row,), copies, pairs = hoist([one.row], mask.branches)
-    (other_row,), other_copies, other_pairs = hoist([other.row], mask.branches)
-    made = in_branch(
-        mask, row, copies, other_row, [*pairs, *other_pairs], typing, other_copies=other_copies
-    )
-    typing.set(made.outputs[0], _of_both(typing[one.row], typing[other.row]))
-    terms = (Term(made.outputs[0], "stacked", one.axis),)
-    return Filter(carried, terms, one.axis, one.is_sequence, one.is_reversed, (made,))
+    pairs = [*one.pairs, *other.pairs]
+    rows = one.added.row, other.added.row
+    made = in_branch(mask, rows[0], one.nodes, rows[1], pairs, typing, other_copies=other.nodes)
+    type_ = _of_both(one.type, other.type)
+    typing.set(made.outputs[0], type_)
+    return _RowOutside(dataclasses.replace(one.added, row=made.outputs[0]), type_, [made], [])
+
+
+def _row_in(
+    carried: Carried, value: ir.Value, graphs: list[ir.Graph], typing: Typing
+) -> _RowOutside | None:
+    """Return the row that a value in a branch has more, itself or by an If in the branch."""
+    branches = graphs[1:]
+    mask = find_selection(value, Scope(tuple(graphs)))
+    if mask is None:
+        found = added_row(carried, value, graphs)
+        if found is None:
+            return None
+        (row,), copies, pairs = hoist([found.row], branches)
+        return _RowOutside(dataclasses.replace(found, row=row), typing[found.row], copies, pairs)
+    if not mask.branches or mask.condition in dependent_in(carried, graphs):
+        return None
+    (condition,), copies, pairs = hoist([mask.condition], branches)
+    mask = dataclasses.replace(mask, condition=condition)
+    nested = _row_of_either(carried, mask, graphs, typing)
+    if nested is None:
+        return None
+    return dataclasses.replace(nested, nodes=[*copies, *nested.nodes], pairs=pairs)
 
 
 def _of_both(one: ValueType, other: ValueType) -> ValueType:
@@ -183,33 +185,3 @@ def _no_known_rows(row: ir.Value, typing: Typing) -> list[ir.Node]:
 
 def _constant(array: np.ndarray) -> ir.Node:
     return added("Constant", [], {"value": ir.tensor(array)})
-
-
-_STARTS = ("SequenceEmpty", "SequenceConstruct")
-
-
-def _inserted(node: ir.Node, carried: Carried) -> tuple[ir.Value, int, bool] | None:
-    """Return what a node inserts into a sequence that is known, and whether in front."""
-    if node.op_type != "SequenceInsert" or made_by(carried.initial, *_STARTS) is None:
-        return None
-    sequence, element, *position = operands(node)
-    if skip_identities(sequence) is not carried.inner:
-        return None
-    if not position:
-        return element, 0, False
-    return (element, 0, True) if only_number(position[0]) == 0 else None
-
-
-def _joined(
-    node: ir.Node, path: tuple[int, list[ir.Value]], carried: Carried, graphs: list[ir.Graph]
-) -> tuple[ir.Value, int, bool] | None:
-    """Return the row that a Concat joins to a carried tensor, the axis, and whether in front."""
-    at, others = path
-    if node.op_type != "Concat" or len(others) != 1:
-        return None
-    if skip_identities(operand(node, at)) is not carried.inner:
-        return None
-    axis = node.attributes.get_int("axis", 0)
-    part = skip_identities(others[0])
-    row = next((r for g in graphs if (r := unsqueezed(part, g, axis)) is not None), None)
-    return None if row is None or axis < 0 else (row, axis, at == 1)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.added_rows import row_behind
 from passes.carried.filters import Filter
-from passes.carried.find_filters import row_behind
 from passes.carried.in_branch import may_fail_apart
 from passes.carried.joined import same_dims
 from passes.carried.masks import flag_of

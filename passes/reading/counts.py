@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, skip_identities
+from passes.reading.cases import values_in_cases
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, Quotient, Scalar
@@ -191,11 +192,26 @@ def conditions(
             return None if None in parts else list(dict.fromkeys(found))
         case "Cast" | "Unsqueeze" | "Squeeze" | "Reshape":
             return conditions(evaluator, node.inputs[0], always)
+        case "If":
+            return _in_each_case(evaluator, value, always)
         case "Not":
             inner = made_by(node.inputs[0])
             asked = None if inner is None else _OPPOSITES.get(inner.op_type)
             return None if inner is None else _difference(evaluator, inner, asked)
     return _difference(evaluator, node, node.op_type)
+
+
+def _in_each_case(
+    evaluator: Evaluator, value: ir.Value, always: ir.Value | None
+) -> list[Linear] | None:
+    """Return the conditions of a boolean that an If yields, if they are the same in each case."""
+    found: list[list[Linear] | None] = []
+    for leaf in values_in_cases(value) or [False]:
+        if isinstance(leaf, bool):
+            found.append([] if leaf else None)
+        else:
+            found.append(conditions(evaluator, leaf, always))
+    return found[0] if all(one == found[0] for one in found) else None
 
 
 _COMPARISONS = {"Less": (1, 0), "LessOrEqual": (1, 1), "Greater": (0, 0), "GreaterOrEqual": (0, 1)}

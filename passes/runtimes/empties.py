@@ -31,9 +31,10 @@ def has_negative_axes(node: ir.Node, types: Types) -> bool:
 
 def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The axes as they count from the front."""
-    rank, axes = types.rank(operand(node, 0)), _axes(node)
+    data, axes = operand(node, 0), _axes(node)
+    rank = types.rank(data)
     front = None if axes is None or rank is None else from_front(axes, rank)
-    if front is None:
+    if front is None or not types.is_rank_kept(data):
         return None
     attributes = dict(node.attributes)
     inputs = list(node.inputs)

@@ -156,7 +156,7 @@ def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
     """ReduceMax or ReduceMin of what TopK leaves: at most one number along each axis."""
     data = operand(node, 0)
     axes = _axes(node, types.rank(data))
-    if not axes or made_by(data, "TopK") is not None:
+    if not axes or made_by(data, "TopK") is not None or not types.is_rank_kept(data):
         return None
     for axis in axes:
         count = builder.ints(1)

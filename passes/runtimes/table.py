@@ -148,6 +148,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Expand",),
         empties.is_expanded_to_nothing,
         empties.cut_to_nothing,
+        beside=anywhere,
     ),
     _onnxruntime(
         "instance-normalization-of-nothing",

@@ -18,6 +18,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import made_by, operand
 from passes.graph.opsets import element_type_by_makers
+from passes.runtimes.row_ranks import values_of_open_rank
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -60,6 +61,14 @@ class Types:
         while kept.shape is None and (node := made_by(kept, *_KEEP_RANK)) is not None:
             kept = operand(node, 0)
         return self._typing.rank(value) if kept.shape is None else len(kept.shape)
+
+    def is_rank_kept(self, value: ir.Value) -> bool:
+        """Whether a tensor has its rank in a runtime, too, where a Loop runs no iteration."""
+        return value not in self._open_ranks
+
+    @functools.cached_property
+    def _open_ranks(self) -> frozenset[ir.Value]:
+        return values_of_open_rank(self._model)
 
     def dims(self, value: ir.Value) -> Sequence[int | str | None] | None:
         """Return the dimensions of a tensor as far as they are known."""

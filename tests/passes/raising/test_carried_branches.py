@@ -147,6 +147,26 @@ LISTS = {
         f"{SUM}  h = Neg (m)  w = SequenceInsert (s, h, zero)",
         "seq(float[4])",
     ),
+    "one of three": either(
+        f"{MEAN}  v = SequenceInsert (s, m)",
+        f"""{SUM}  top = ReduceMax <keepdims = 0> (m)  is_high = Greater (top, z)
+                w = If (is_high) <
+                    then_branch = high () => (seq(float[4]) v1) {{
+                        h = Neg (m)  v1 = SequenceInsert (s, h) }},
+                    else_branch = low () => (seq(float[4]) w1) {{
+                        w1 = SequenceInsert (s, first) }}>""",
+        "seq(float[4])",
+    ),
+    "one of three, in front": either(
+        f"""{MEAN}  top = ReduceMax <keepdims = 0> (m)  is_high = Greater (top, z)
+                v = If (is_high) <
+                    then_branch = high () => (seq(float[4]) v1) {{
+                        v1 = SequenceInsert (s, first, zero) }},
+                    else_branch = low () => (seq(float[4]) w1) {{
+                        w1 = SequenceInsert (s, m, zero) }}>""",
+        f"{SUM}  w = SequenceInsert (s, m, zero)",
+        "seq(float[4])",
+    ),
 }
 APART = {
     "at both ends": either(
@@ -158,6 +178,14 @@ APART = {
     "two in one branch, one in front": either(
         "u = SequenceInsert (s, first)  v = SequenceInsert (u, first, zero)",
         "w = SequenceInsert (s, first)",
+        "seq(float[?])",
+    ),
+    "one of three, of them one in front": either(
+        "v = SequenceInsert (s, first)",
+        """w = If (many) <
+                then_branch = high () => (seq(float[4]) v1) { v1 = SequenceInsert (s, first) },
+                else_branch = low () => (seq(float[4]) w1) {
+                    w1 = SequenceInsert (s, first, zero) }>""",
         "seq(float[?])",
     ),
 }

@@ -115,6 +115,21 @@ STAYS = {
 }
 
 
+ROWS_OF_NO_DECLARED_RANK = """w, k = Loop (s, "", x) <body = b (int64 i, bool c, float[] a)
+    => (bool d, float[] e, float[] o) { d = Identity(c) e = Neg(a) o = Identity(e) }>"""
+STAYS |= {
+    "a reduction of rows that a Loop collects": f"""{ROWS_OF_NO_DECLARED_RANK}
+        j = Constant <value_ints = [-1]> () y = ReduceSum(k, j) r = Shape(y)""",
+    "a reduction of what is made of rows that a Loop collects": f"""{ROWS_OF_NO_DECLARED_RANK}
+        j = Constant <value_ints = [-1]> () q = If (p) <then_branch = t () => (float[] f) {{
+            f = Neg(k) }}, else_branch = g () => (float[] h) {{ h = Abs(k) }}>
+        y = ReduceSum(q, j) r = Shape(y)""",
+    "a largest integer of rows that a Loop collects": f"""{ROWS_OF_NO_DECLARED_RANK}
+        u = Cast <to = 7> (k) j = Constant <value_ints = [-1]> () y = ReduceMax(u, j)
+        r = Shape(y)""",
+}
+
+
 @pytest.mark.parametrize("name", STAYS)
 def test_what_meets_no_defect_stays(name: str) -> None:
     text = f"g (float[N, M] x, int64[K] v, int64 s, bool p) => (int64[] r) {{ {STAYS[name]} }}"
@@ -214,6 +229,15 @@ FORMS = {
             t = Transpose <perm = [0, 2, 1]> (x) r = MatMul(t, y) }""",
         {"x": np.zeros((0, 2, 3), np.int64), "y": [1, 1]},
         np.zeros((0, 3), np.int64),
+    ),
+    "a reduction from the back by the shape of rows that a Loop collects": (
+        """g (int64[N, M] x, int64 n) => (int64[?, ?] r) {
+            w, k = Loop (n, "", x) <body = b (int64 i, bool c, int64[] a)
+                => (bool d, int64[] e, int64[] o) { d = Identity(c) e = Neg(a) o = Identity(e) }>
+            h = Shape <start = 1> (k) y = Reshape <allowzero = 1> (k, h) j = Constant <value_ints = [-1]> ()
+            r = ReduceSum(y, j) }""",
+        {"x": np.zeros((0, 3), np.int64), "n": 1},
+        np.zeros((0, 1), np.int64),
     ),
     "ArgMax from the back": (
         "g (int64[B, N] x) => (int64[B] r) { r = ArgMax <axis = -1, keepdims = 0> (x) }",
@@ -479,6 +503,13 @@ BESIDE = {
             p = Shape(a) r = Expand(a, p) }""",
         {"x": [[1, 2, 3], [4, 5, 6]]},
         [2],
+    ),
+    "an Expand to a size that is computed ahead without the sequence": (
+        """g (float[N, 1] x) => (float[?, ?] r) {
+            i = Constant <value_ints = [1]> () l = SequenceConstruct(i) n = SequenceLength(l)
+            k = Sub(i, n) y = Neg(x) e = Expand(y, k) r = Neg(e) }""",
+        {"x": [[1], [2]]},
+        np.zeros((2, 0)),
     ),
 }
 

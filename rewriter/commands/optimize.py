@@ -36,6 +36,7 @@ from rewriter.proof.trial import load_as_given, load_at_target
 from rewriter.reporting.report import Result
 from rewriter.reporting.report_parts import Loading
 from rewriter.serving import triton
+from rewriter.target_table import find_target
 from rewriter.targets import TargetError
 
 __all__ = ["USAGE", "add_options", "execute"]
@@ -125,8 +126,9 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         reports.deliver_report(report, args, console)
     elif _is_unchanged(model, result):
         refuse_invalid(model)
-        loading = _loaded(result.model, Check(()), args, console)
-        reports.deliver_report(report.with_loading(loading), args, console)
+        check = _inputs_for_target(model, args, console)
+        report = report.with_loading(_loaded(result.model, check, args, console))
+        reports.deliver_report(report, args, console)
         console.say("the model is unchanged, so that nothing has to be verified")
     else:
         result, check = _proven(model, result, args, console)
@@ -167,6 +169,13 @@ def _is_copied(args: argparse.Namespace, model: ir.Model, result: Result[Any]) -
         return False
     is_one_kind = args.input.suffix == args.output.suffix and args.tensor_io != "triton"
     return is_one_kind and models.folder_of(model) is None
+
+
+def _inputs_for_target(model: ir.Model, args: argparse.Namespace, console: Console) -> Check:
+    """Find inputs that an unchanged model takes, for a runtime of a target to run it on."""
+    if find_target(args.target).backend in ("", "onnxruntime"):
+        return Check(())
+    return verifying.compare(model, model, args, console, cases=1)
 
 
 def _loaded(model: Any, check: Check, args: argparse.Namespace, console: Console) -> Loading:

@@ -169,9 +169,10 @@ def _counted(node: ir.Node, folder: Folder) -> _Reshaped:
 def _reshaped(node: ir.Node, folder: Folder) -> _Reshaped | None:
     """Return the dimensions where what the others leave is a number; None where it is not."""
     data, numbers = operands(node)[0], folder.of(node.inputs[1])
-    sides = [folder.dimension(data, axis) for axis in range(folder.rank(data) or 0)]
+    rank = folder.rank(data)
+    sides = [folder.dimension(data, axis) for axis in range(rank or 0)]
     opened = [at for at, n in enumerate(numbers or ()) if n.number == -1]
-    if numbers is None or len(opened) != 1 or any(n.number == 0 for n in numbers):
+    if rank is None or numbers is None or len(opened) != 1 or any(n.number == 0 for n in numbers):
         return None
     left = {axis: side for axis, side in enumerate(sides) if side is None or side.number is None}
     axes: list[int | None] = [None] * len(numbers)

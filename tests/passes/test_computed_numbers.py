@@ -112,3 +112,11 @@ def test_axes_of_what_is_reshaped_below_opset_13(
             t = Concat <axis = 0> (u, v, l) y = Reshape (x, t) r = Neg (y) }}""")
     for typing in (typings.declared, typings.proven):
         assert known(typing.dims(named["y"])) == known(dims)
+
+
+def test_nothing_is_known_of_what_a_reshape_leaves_of_an_unknown_rank() -> None:
+    typings, named = both("""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[] x) => (float[] r) {
+            row = Constant <value_ints = [-1]> () y = Reshape (x, row) r = Neg (y) }""")
+    for typing in (typings.declared, typings.proven):
+        assert typing.static_dims(named["y"]) is None

@@ -34,7 +34,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 class TestOptimize:
-    @pytest.mark.parametrize("text", [ROWS, RAGGED, PLAIN], ids=["rows", "ragged", "plain"])
+    @pytest.mark.parametrize("text", [ROWS, RAGGED], ids=["rows", "ragged"])
     @pytest.mark.parametrize("suffix", [".onnx", ".onnxtxt"])
     @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
     def test_writes_a_verified_model_without_maps(

@@ -13,6 +13,15 @@ from tests.lifted.samples import COUNT
 __all__ = ["assert_right", "table"]
 
 
+DEPARTURES = {
+    f"fuse-{way}-resize_tf_crop_and_resize_axes_{axes}"
+    for way in ("all", "varied")
+    for axes in ("2_3", "3_2")
+}
+"""Where a sample has the size of its result, onnxruntime takes no notice of its region, and ONNX
+does; see ``docs/upstream/resize-of-a-region-of-its-size.md``."""
+
+
 def table(*strategies: str) -> list[Any]:
     """List all cases in all ways, those outside of a fixed tenth under the marker ``full``."""
     cases = []
@@ -21,6 +30,8 @@ def table(*strategies: str) -> list[Any]:
             for name in case_names(way):
                 case = f"{strategy}-{way}-{name.removeprefix('test_')}"
                 marks = [] if share(case, 10) else [pytest.mark.full]
+                if case in DEPARTURES:
+                    marks.append(pytest.mark.xfail(strict=True, reason="ONNX, not onnxruntime"))
                 cases.append(pytest.param(name, way, strategy, id=case, marks=marks))
     return cases
 

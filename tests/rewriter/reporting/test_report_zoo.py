@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from passes.decisions import Code, Verdict
+from passes.decisions import Code, Decision, Verdict
 from rewriter.pipeline import explain
 from rewriter.reporting.remedies import Remedy
 from rewriter.reporting.report import Report
@@ -42,8 +42,14 @@ ORDER = (
 
 
 def rank(report: Report, path: str) -> tuple[int, int, int]:
-    """Return how good the verdict on a map is: less is better."""
-    (decision,) = (one for one in report.decisions if one.path == path)
+    """Return how good the verdict on a map, or the worst of those on its parts, is: less is better.
+
+    A map that is batched has another part where its results are cut out of rows one by one.
+    """
+    return max(map(_rank_of, (one for one in report.decisions if one.path == path)))
+
+
+def _rank_of(decision: Decision) -> tuple[int, int, int]:
     place = next(i for i, verdicts in enumerate(ORDER) if decision.verdict in verdicts)
     is_inserted = any(reason.code is Code.UNSPLITTABLE_TYPE for reason in decision.reasons)
     return place, decision.in_loops, int(is_inserted)

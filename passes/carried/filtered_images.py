@@ -108,7 +108,7 @@ def _given(value: ir.Value, found: Filter) -> ir.Value:
 
 
 def _rows(element: ir.Value, flags: Sequence[Term], rest: tuple[int, ...]) -> list[ir.Node]:
-    """Return nodes, the last of which computes the rows of an element, none without its flag."""
+    """Return nodes; the last one computes the rows of an element, and none without its flag."""
     target, none = _numbers(-1, *rest), _numbers(0)
     rows = added("Reshape", [element, target.outputs[0]])
     if not flags:
@@ -121,7 +121,7 @@ def _rows(element: ir.Value, flags: Sequence[Term], rest: tuple[int, ...]) -> li
 
 
 def _sizes(element: ir.Value, axes: range) -> list[ir.Node]:
-    """Return nodes, the last of which computes the dimensions along some axes."""
+    """Return nodes; the last one computes the dimensions along some axes."""
     shape, wanted = added("Shape", [element]), _numbers(*axes)
     return [shape, wanted, added("Gather", [shape.outputs[0], wanted.outputs[0]], {"axis": 0})]
 

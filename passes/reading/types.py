@@ -20,11 +20,10 @@ from passes.graph.graphs import (
 from passes.graph.names import name_values_apart
 from passes.site import MapSite
 from passes.typing.computed_numbers import COMPUTED, show_computed
+from passes.typing.corrected_nodes import correct_nodes, counted_values
 from passes.typing.declared_types import erase_body, forget_element_symbols
 from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.inference import (
-    correct_nodes,
-    counted_values,
     infer,
     operators_in,
     read_graph,

@@ -17,10 +17,10 @@ from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import operands, optional_operand
 from passes.typing.corrections import is_whole
-from passes.typing.inference import subgraph_pairs
 from passes.typing.made_shapes import show_made_shape
 from passes.typing.needed_places import show_one_place
-from passes.typing.shape_functions import stand_in_cut
+from passes.typing.protos import subgraph_pairs
+from passes.typing.stand_ins import stand_in_cut
 from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]

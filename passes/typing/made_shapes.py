@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.made import operands
-from passes.typing.shape_functions import stand_in_shaped
+from passes.typing.stand_ins import stand_in_shaped
 
 __all__ = ["show_made_shape"]
 

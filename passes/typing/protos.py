@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 import onnx
 import onnx_ir as ir
 
+from passes.graph.graphs import subgraphs
 from passes.typing.value_types import UNKNOWN, ValueType
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "graphs_of",
     "is_written",
     "join_outputs",
+    "subgraph_pairs",
     "tell_outputs_apart",
     "types_of",
     "value_type",
@@ -153,3 +155,12 @@ def _inner_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
         for inner in graphs_of(node):
             yield inner
             yield from _inner_graphs(inner)
+
+
+def subgraph_pairs(node: ir.Node, proto: onnx.NodeProto) -> list[tuple[ir.Graph, onnx.GraphProto]]:
+    """Return each graph that a node owns, and its proto."""
+    owned = subgraphs(node)
+    if not owned:
+        return []
+    protos = {attribute.name: attribute.g for attribute in proto.attribute}
+    return [(graph, protos[name]) for name, graph in owned if name in protos]

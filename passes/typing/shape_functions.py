@@ -9,7 +9,7 @@ documentation of its contributed operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx
@@ -20,12 +20,6 @@ __all__ = [
     "DOMAIN",
     "VERSION",
     "has_shape_function",
-    "stand_in_counted",
-    "stand_in_cut",
-    "stand_in_framed",
-    "stand_in_pooled",
-    "stand_in_shaped",
-    "stand_in_sorted",
     "stand_in_typed",
 ]
 
@@ -218,89 +212,6 @@ def stand_in_typed(node: onnx.NodeProto) -> None:
     name = onnx.helper.make_attribute(_NAME, [node.domain, node.op_type])
     node.attribute.append(name)
     node.domain, node.op_type = DOMAIN, _OP_TYPE
-
-
-def stand_in_cut(node: onnx.NodeProto, axes: Iterable[int]) -> None:
-    """Let inference keep the axes of a Slice or crop that it does not name.
-
-    Args:
-        node: A node whose bounds are not known.
-        axes: The axes that it names; none where it cuts as many of the first ones as it has
-            bounds.
-    """
-    named = [int(axis) for axis in axes]
-    del node.input[1 if named else 2 :]
-    del node.attribute[:]
-    if named:
-        node.attribute.append(onnx.helper.make_attribute("axes", named))
-    node.domain, node.op_type = DOMAIN, "Cut"
-    stand_in_typed(node)
-
-
-def stand_in_counted(node: onnx.NodeProto, tensor: str, axis: int) -> None:
-    """Let inference know how many numbers a Range counts.
-
-    Args:
-        node: A Range from 0 to a dimension in steps of 1.
-        tensor: The tensor that has the dimension.
-        axis: Which it is.
-    """
-    del node.input[1:]
-    node.input.append(tensor)
-    del node.attribute[:]
-    node.attribute.append(onnx.helper.make_attribute("axis", axis))
-    node.domain, node.op_type = DOMAIN, "Counted"
-    stand_in_typed(node)
-
-
-def stand_in_framed(node: onnx.NodeProto, step: int | None, size: int | None) -> None:
-    """Let inference know the frames and frequencies of an STFT.
-
-    Args:
-        node: The STFT.
-        step: From one frame to the next, None if unknown.
-        size: How long a frame is, None if unknown.
-    """
-    del node.input[1:]
-    for name, number in (("step", step), ("size", size)):
-        if number is not None:
-            node.attribute.append(onnx.helper.make_attribute(name, number))
-    node.domain, node.op_type = DOMAIN, "Framed"
-    stand_in_typed(node)
-
-
-def stand_in_pooled(node: onnx.NodeProto) -> None:
-    """Let inference count the windows of a pool that rounds up as runtimes do."""
-    node.domain, node.op_type = DOMAIN, "Pooled"
-    stand_in_typed(node)
-
-
-def stand_in_shaped(
-    node: onnx.NodeProto, dims: Iterable[int | None], axes: Iterable[int | None]
-) -> None:
-    """Let inference know some of the dimensions that a Reshape makes.
-
-    Args:
-        node: The Reshape.
-        dims: Its dimensions, None for one that is not known.
-        axes: For each the axis of the data of the same size, None where there is none.
-    """
-    del node.attribute[:]
-    for name, numbers in (("sizes", dims), ("axes", axes)):
-        known = [-1 if number is None else number for number in numbers]
-        node.attribute.append(onnx.helper.make_attribute(name, known))
-    node.domain, node.op_type = DOMAIN, "Shaped"
-    stand_in_typed(node)
-
-
-def stand_in_sorted(node: onnx.NodeProto) -> None:
-    """Let inference keep the axes of a TopK along which it picks none.
-
-    Args:
-        node: A TopK of a number that is not known.
-    """
-    node.domain, node.op_type = DOMAIN, "Sorted"
-    stand_in_typed(node)
 
 
 def _attributes(schema: Any) -> list[Any]:

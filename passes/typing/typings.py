@@ -18,6 +18,7 @@ from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.promises import Promises
 from passes.typing.computed_numbers import COMPUTED, show_computed
+from passes.typing.corrected_nodes import CORRECTED, correct_nodes
 from passes.typing.declared_types import (
     enter_promises,
     erase,
@@ -28,8 +29,6 @@ from passes.typing.declared_types import (
 from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
-    CORRECTED,
-    correct_nodes,
     infer,
     operators_in,
     proto_without_data,

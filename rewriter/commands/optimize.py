@@ -153,10 +153,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         return 0
     place = output_place.told(args.output, args.input)
     with console.progress("writing"):
-        if _is_copied(args, model, result):
-            files.write(args.input.read_bytes(), args.output)
-        else:
-            _save(result.model, args, model)
+        _save(result.model, args, model)
     console.record["output"] = str(args.output)
     console.say(f"written to {place}")
     return 0
@@ -167,14 +164,6 @@ def _is_unchanged(model: ir.Model, result: Result[Any]) -> bool:
     if not result.report.nothing_to_do:
         return False
     return bool(protos.to_proto(model) == protos.to_proto(result.model))
-
-
-def _is_copied(args: argparse.Namespace, model: ir.Model, result: Result[Any]) -> bool:
-    """Whether OUT holds the bytes of IN: nothing was changed, and no weights lie beside it."""
-    if not (args.input.is_file() and _is_unchanged(model, result)) or args.packed:
-        return False
-    is_one_kind = args.input.suffix == args.output.suffix and args.tensor_io != "triton"
-    return is_one_kind and models.folder_of(model) is None
 
 
 def _loaded(model: Any, check: Check, args: argparse.Namespace, console: Console) -> Loading:

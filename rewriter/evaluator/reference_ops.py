@@ -190,7 +190,8 @@ class STFT(Operator):
         onesided: int = 1,
     ) -> tuple[Value, ...]:
         step = int(np.asarray(frame_step).item())
-        size = int(np.asarray(frame_length).item()) if window is None else len(window)
+        size = signal.shape[1] if frame_length is None else int(np.asarray(frame_length).item())
+        size = size if window is None else len(window)
         count = (signal.shape[1] - size) // step + 1
         if step < 1 or signal.shape[1] < size:
             raise self.error(f"no frame of {size} lies in a signal of {signal.shape[1]}")

@@ -45,6 +45,15 @@ CUTS = {
         "f = Add (two, three)  k = Concat <axis = 0> (m, f)  y = Reshape (x, k)",
         (None, 5),
     ),
+    "a row expanded to a number and an unknown one": (
+        "s = Shape <end = 1> (x)  k = Concat <axis = 0> (s, three, one)  "
+        "e = Slice (x, zero, one, zero)  w = Unsqueeze (e, one)  y = Expand (w, k)",
+        (None, 3, 48),
+    ),
+    "expanded in front to unknown rows": (
+        "s = Shape <end = 1> (x)  k = Concat <axis = 0> (three, s, one)  y = Expand (x, k)",
+        (3, None, 48),
+    ),
     "expanded to what is chosen": (
         "q = Equal (two, m)  k = Where (q, one, two)  "
         "v = Concat <axis = 0> (k, three)  n = ConstantOfShape (v)  y = Expand (n, v)",

@@ -75,7 +75,7 @@ class _Points:
 def regions_of_images(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
-    """One image in each sample, of which both sizes may differ.
+    """One image in each sample; both of its sizes may differ.
 
     Raises:
         Decline: A sample has several images, or the regions lie across the samples.

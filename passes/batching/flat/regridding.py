@@ -17,6 +17,7 @@ from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.moves import entry, restacked
 from passes.batching.flat.reading import as_packed, in_order
 from passes.batching.flat.samples import FlatSamples
+from passes.batching.flat.side_products import as_one, cancelled, numbers_of, product
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
@@ -75,8 +76,8 @@ def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     found = _elements(ctx, x)
     axis = int(ctx.attribute(node, "axis", 1))
     axis += len(found.sides) if axis < 0 else 0
-    before = _as_one(ctx, found.sides[:axis])
-    return [_on_sides(ctx, found, [before, _as_one(ctx, found.sides[axis:])])]
+    before = as_one(ctx, found.sides[:axis])
+    return [_on_sides(ctx, found, [before, as_one(ctx, found.sides[axis:])])]
 
 
 def regridded(
@@ -86,13 +87,13 @@ def regridded(
     found = _elements(ctx, x)
     sides = change(found.sides)
     made = _on_sides(ctx, found, sides)
-    type_ = ValueType(x.type.type, _numbers(sides))
+    type_ = ValueType(x.type.type, numbers_of(sides))
     return dataclasses.replace(x, layout=made.layout, value=made.value, type=type_, flat=made.flat)
 
 
 def in_a_line(ctx: Context, x: Batched) -> Batched:
     """Return the elements of samples that differ along several axes as packed ones of rank 1."""
-    return as_packed(ctx, regridded(ctx, x, lambda sides: [_as_one(ctx, sides)]))
+    return as_packed(ctx, regridded(ctx, x, lambda sides: [as_one(ctx, sides)]))
 
 
 def _elements(ctx: Context, x: Batched) -> _ElementsInOrder:
@@ -170,69 +171,19 @@ def _value(ctx: Context, side: Side) -> ir.Value:
     return ctx.ints(side) if isinstance(side, int) else side.value
 
 
-def _product(ctx: Context, sides: Sequence[Side]) -> ir.Value | None:
-    """Return the product of dimensions, int64 ``[B]`` or ``[1]``; None if all are numbers."""
-    total: ir.Value | None = None
-    for side in sides:
-        if isinstance(side, Lengths):
-            total = side.value if total is None else ctx.op("Mul", [total, side.value])
-    number = math.prod(side for side in sides if isinstance(side, int))
-    if total is None or number == 1:
-        return total
-    return ctx.op("Mul", [total, ctx.ints(number)])
-
-
-def _as_one(ctx: Context, sides: Sequence[Side]) -> Side:
-    """Return the product of dimensions as one."""
-    lengths = [side for side in sides if isinstance(side, Lengths)]
-    number = math.prod(side for side in sides if isinstance(side, int))
-    if not lengths:
-        return number
-    if len(lengths) == 1 and number:
-        return lengths[0].times(number)
-    parts = tuple(_factors(sides))
-    sizes = (side.size if isinstance(side, Lengths) else Linear(side) for side in parts)
-    return ctx.lengths_by((Linear(), *sizes), lambda: _multiplied(ctx, parts))
-
-
-def _multiplied(ctx: Context, parts: Sequence[Side]) -> Lengths:
-    total = _product(ctx, parts)
-    assert total is not None
-    return Lengths(ctx.builder, total, product_of=parts)
-
-
-def _factors(sides: Sequence[Side]) -> list[Side]:
-    """Return dimensions by those whose product they are."""
-    return [one for side in sides for one in ([side] if isinstance(side, int) else side.factors)]
-
-
 def _on_sides(ctx: Context, found: _ElementsInOrder, wanted: Sequence[Side]) -> Output:
     """Return the elements as samples of other dimensions."""
     is_open = [isinstance(side, int) and side == _OPEN for side in wanted]
     if sum(is_open) > 1 or any(isinstance(s, int) and s < _OPEN for s in wanted):
         raise Decline(Code.NO_RULE, "no shape has such dimensions")
     others = [side for side, o in zip(wanted, is_open, strict=True) if not o]
-    rest = _cancelled(found.sides, others)
+    rest = cancelled(found.sides, others)
     sides = list(wanted)
     if any(is_open):
         sides[is_open.index(True)] = _left(ctx, found, others, rest)
     is_proven = rest == ([], 1) or (any(is_open) and rest is not None)
     area = found.area if is_proven else _checked(ctx, found, sides)
     return _laid(ctx, found, sides, area)
-
-
-def _cancelled(sides: Sequence[Side], others: Sequence[Side]) -> tuple[list[Lengths], int] | None:
-    """Return what is left of dimensions without others, None where nothing tells it."""
-    sides, others = _factors(sides), _factors(others)
-    left = [side for side in sides if isinstance(side, Lengths)]
-    for other in others:
-        if isinstance(other, Lengths):
-            same = next((one for one in left if one.equal(other)), None)
-            if same is None:
-                return None
-            left.remove(same)
-    number, by = (math.prod(s for s in x if isinstance(s, int)) for x in (sides, others))
-    return (left, number // by) if by and not number % by else None
 
 
 def _left(
@@ -243,20 +194,15 @@ def _left(
 ) -> Side:
     """Return the dimension that takes what others leave."""
     if rest is not None:
-        return _as_one(ctx, [*rest[0], rest[1]])
-    by = _product(ctx, others)
-    if by is None:
-        by = ctx.ints(math.prod(s for s in others if isinstance(s, int)))
+        return as_one(ctx, [*rest[0], rest[1]])
+    by = product(ctx, others)
     left = ctx.op("Div", [found.area, ctx.op("Max", [by, ctx.ints(1)])])
     return Lengths(ctx.builder, left)
 
 
 def _checked(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side]) -> ir.Value:
     """Return the number of elements of each sample; it is an error if another is asked for."""
-    product = _product(ctx, sides)
-    if product is None:
-        product = ctx.ints(math.prod(s for s in sides if isinstance(s, int)))
-    differs = ctx.op("Not", [ctx.op("Equal", [found.area, product])])
+    differs = ctx.op("Not", [ctx.op("Equal", [found.area, product(ctx, sides)])])
     return failing_where(ctx, found.area, [differs])
 
 
@@ -278,9 +224,4 @@ def _laid(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side], area: ir
     )
     order = tuple(range(len(sides)))
     made = ctx.flat(rows, FlatSamples(grid, order, (None,) * grid.rank))
-    return dataclasses.replace(made, type=ValueType(made.type.type, _numbers(sides)))
-
-
-def _numbers(sides: Sequence[Side]) -> tuple[int | None, ...]:
-    """Return the dimensions that are one number for all samples, None for all others."""
-    return tuple(side if isinstance(side, int) else None for side in sides)
+    return dataclasses.replace(made, type=ValueType(made.type.type, numbers_of(sides)))

@@ -59,7 +59,7 @@ def broadcast_lengths(ops: Operators, one: Lengths, other: Lengths) -> Lengths:
 
 
 def _uncut(one: Lengths, other: Lengths) -> Lengths | None:
-    """Return the lengths of which two or more rows are left in the others; None if neither is.
+    """Return the lengths that the others are cut from, to two rows or more; None if neither is.
 
     ``min(L, 512)`` rows, as of the first L positions of a table, and L rows broadcast only where
     they are equal: 512 is not 1, and where L is 1, so is its minimum.

@@ -59,8 +59,7 @@ def sliding(over_images: Rule) -> Rule:
             return over_images(ctx, node, operands)
         if data.axis == 1:
             raise crosses(node.op_type)
-        one = _filter(ctx, node, ctx.operand(operands, 1, "W"), data)
-        return _slid(ctx, node, operands, one)
+        return _slid(ctx, node, operands, _filter(ctx, node, ctx.operand(operands, 1, "W"), data))
 
     return slide
 
@@ -76,13 +75,13 @@ def framed_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         return same_rows(ctx, node, inputs, lengths)
     if data.axis > 1:
         raise crosses(node.op_type)
-    step, size = _number(ctx, operands, 1), _frame_size(ctx, operands)
+    step, size = _number(ctx, operands, 1), _size_of_frames(ctx, operands)
     if step is None or size is None or step < 1:
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the length of its frames or their step")
     return _slid(ctx, node, operands, _Filter(0, 0, size, step, {}))
 
 
-def _frame_size(ctx: Context, operands: Sequence[Operand]) -> int | None:
+def _size_of_frames(ctx: Context, operands: Sequence[Operand]) -> int | None:
     window = ctx.optional(operands, 2)
     if window is None:
         return _number(ctx, operands, 3)

@@ -6,9 +6,11 @@ again, with -1 for the heads; positions are the first L of a table; types of tok
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+from rewriter import backends
+from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
 from tests.passes.batching.test_flat import numbers
 
 TABLE = (
@@ -27,6 +29,9 @@ SIZES = (
     "b = Unsqueeze (b0, z) l = Unsqueeze (l0, z) "
 )
 POSITIONS = OWN + "p = Slice (ids, z, j, o) pe = Gather (table, p) h = Add (x, pe) "
+ONE_FOR_ALL = OWN + (
+    "alone = Slice (ids, z, o, o) p = Slice (alone, z, j, o) pe = Gather (table, p) h = Add (x, pe) "
+)
 TYPES = OWN + (
     "p = Slice (ids, z, j, o) blank = ConstantOfShape (line) none0 = Cast <to = 7> (blank) "
     "t = GatherElements <axis = 1> (none0, p) pair = Concat <axis = 0> (i, j) "
@@ -55,12 +60,22 @@ CASES = [
     encoder("sizes of heads that are open", "h = Neg (x) ", "two, m"),
     encoder("the first places of a table", POSITIONS, "m, four"),
     encoder("types of tokens that are expanded", TYPES, "m, four"),
+    encoder("a table of one place", ONE_FOR_ALL, "m, four"),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_sentences_of_any_length(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 3, 5))
+
+
+@pytest.mark.parametrize("case", CASES[2:4], ids=str)
+def test_a_sentence_that_is_longer_than_the_table_is_an_error(case: FlatCase) -> None:
+    sentences = [np.ones((1, length, 8), np.float32) for length in (3, 41)]
+    session = backends.open_session(reached(case), "onnxruntime")
+    session.run({"xs": sentences[:1]})
+    with pytest.raises(backends.BackendError, match="Reshape"):
+        session.run({"xs": sentences})
 
 
 @pytest.mark.parametrize("case", CASES[2:], ids=str)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.harness import constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 LONG = ragged(4, lengths=(5, 4, 9))
 SOME = ragged(4)
@@ -140,3 +140,28 @@ ELEMENTS = [
 @pytest.mark.parametrize("case", [*CASES, *FRAMES, *ELEMENTS], ids=str)
 def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
+
+
+DECLINED = {
+    "a step of run time": ("STFT (t, s, w)", "unknown-shape"),
+    "a window of open size": ("c = Compress (w, f) q = STFT (t, two, c)", "unknown-shape"),
+    "parts that differ in number": (
+        "u = Unsqueeze (t, front) q = STFT <onesided = 0> (u, one, w)",
+        "ragged",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_frames_of_which_too_little_is_known(name: str) -> None:
+    nodes, code = DECLINED[name]
+    text = nodes if " = STFT" in nodes else f"q = {nodes}"
+    operands = {
+        **frames("", "").operands,
+        "x": ragged(4, lengths=(1, 2, 1)) if "parts" in name else LONG,
+        "s": shared(np.array(2)),
+        "f": shared(np.array([True, True, False])),
+        "front": constant(np.array([0])),
+    }
+    case = RaggedCase(name, f"t = Transpose (x) {text} y = Identity (q)", operands)
+    assert ("STFT", code) in reasons_of(case)

@@ -63,7 +63,7 @@ class TestOptimize:
         told = capsys.readouterr().out
         assert "unchanged, so that nothing has to be verified" in told
         assert told.startswith("holds no map, no loop, no sequence; nothing to do\n")
-        assert out.read_bytes() == source.read_bytes()
+        assert op_types(out) == {"Relu"}
 
     def test_one_that_is_unchanged_is_written_as_it_is_in_the_other_kind_of_file(
         self, tmp_path: Path

@@ -259,6 +259,15 @@ def test_frames_of_signals_are_transformed_as_onnxruntime_does(
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_signal_is_one_frame_where_nothing_says_how_long_they_are() -> None:
+    model = parse("g (float[2, 6] x, int64 s) => (float[A, B, C, D] y) { y = STFT (x, s) }")
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    (found,) = ReferenceEvaluator(model).run(None, {"x": x, "s": np.array(2)})
+    expected = np.fft.rfft(x)
+    assert found.shape == (2, 1, 4, 2)
+    np.testing.assert_allclose(found[:, 0, :, 0] + 1j * found[:, 0, :, 1], expected, atol=1e-5)
+
+
 def test_a_signal_shorter_than_a_frame_is_an_error() -> None:
     model = parse(
         "g (float[1, 3] x, float[4] w, int64 s) => (float[A, B, C, D] y) { y = STFT (x, s, w) }"

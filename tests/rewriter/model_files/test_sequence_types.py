@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
+from rewriter import cli
 from rewriter.model_files import models
 from tests.passes.loops import model as parse
 
@@ -98,6 +99,19 @@ def test_by_every_way_that_a_model_comes_in(tmp_path: Path) -> None:
     (mended,) = (node for node in taken.graph if node.op_type == "SequenceEmpty")
     assert mended.attributes["dtype"].as_int() == onnx.TensorProto.INT64
     assert "dtype" not in empty.attributes  # the argument is never changed
+
+
+def test_a_model_in_which_nothing_else_is_to_be_done_is_written_with_its_types(
+    tmp_path: Path,
+) -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> g (int64[N] x) => (int64[M] y) '
+        "{ q = SequenceEmpty () s = SequenceInsert (q, x) y = ConcatFromSequence <axis = 0> (s) }"
+    )
+    given, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    given.write_bytes(proto.SerializeToString())
+    assert cli.main(["optimize", str(given), str(out)]) == 0
+    assert rewriter.run(onnx.load(out), {"x": np.arange(3)})["y"].tolist() == [0, 1, 2]
 
 
 def test_what_is_read_tells_the_type_of_an_empty_sequence() -> None:

@@ -188,6 +188,33 @@ def test_at_most_two_files_share_a_name():
     assert [name for name, count in found.items() if count > 2] == []
 
 
+def test_a_short_file_with_one_reader_joins_it():
+    """Where both stand in one package, and what they become is not long."""
+    readers = collections.defaultdict(set)
+    for module, needed in dependencies().items():
+        for one in needed:
+            readers[one].add(module)
+    for name in imports((ROOT / "seqmap.py").read_text()) & readers.keys():
+        readers[name].add("seqmap")
+    lines = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts): file.read_text().count("\n")
+        for file in FILES
+    }
+    alone = {
+        module: reader
+        for module, (reader, *others) in readers.items()
+        if not others
+        and module.split(".")[0] == reader.split(".")[0]
+        and lines.get(module, _SHORT) < _SHORT
+        and lines[module] + lines[reader] <= _LONG
+    }
+    assert alone == {}
+
+
+_SHORT, _LONG = 60, 250
+"""Lines of a file."""
+
+
 def test_nodes_are_taken_back_by_hand_in_few_places():
     undo = re.compile(r"(?<!def )\b(drop_uses|forget|discard_body|rollback)\(")
     calls = [(file.name, call) for file in FILES for call in undo.findall(file.read_text())]

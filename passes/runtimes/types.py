@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -11,14 +11,15 @@ import onnx_ir as ir
 from passes.folding import Folder
 from passes.graph.graphs import (
     all_graphs,
+    all_nodes,
     constant_value,
     default_opset,
     graphs_inside,
     is_operator,
+    subgraphs,
 )
 from passes.graph.made import made_by, operand
 from passes.graph.opsets import element_type_by_makers
-from passes.runtimes.row_ranks import values_of_open_rank
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -68,7 +69,7 @@ class Types:
 
     @functools.cached_property
     def _open_ranks(self) -> frozenset[ir.Value]:
-        return values_of_open_rank(self._model)
+        return _values_of_open_rank(self._model)
 
     def dims(self, value: ir.Value) -> Sequence[int | str | None] | None:
         """Return the dimensions of a tensor as far as they are known."""
@@ -144,3 +145,49 @@ class Types:
         nodes = (node for graph in all_graphs(self._model) for node in graph)
         branching = (n for n in nodes if is_operator(n, "If"))
         return frozenset(graph for node in branching for graph in graphs_inside(node))
+
+
+_TELL_RANK = ("NonZero", "Reshape", "Shape", "Size")
+"""Operators whose result has a rank that their first operand does not tell."""
+
+
+def _values_of_open_rank(model: ir.Model) -> frozenset[ir.Value]:
+    """Return what Loops collect of rows without a declared rank, and all that follows from it.
+
+    Where a Loop runs no iteration, onnxruntime yields a scan output of shape (0) then, unless the
+    body tells a rank for its rows. Our inference may know the rank all the same.
+    """
+    nodes = list(all_nodes(model))
+    pending = [value for node in nodes if is_operator(node, "Loop") for value in _rows(node)]
+    if not pending:
+        return frozenset()
+    owners = {graph: node for node in nodes for _, graph in subgraphs(node)}
+    seen: set[ir.Value] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses():
+            pending += _results(use.node, value)
+        if value.graph is not None and value.graph in owners and value.is_graph_output():
+            pending += owners[value.graph].outputs
+    return frozenset(seen)
+
+
+def _rows(loop: ir.Node) -> Iterator[ir.Value]:
+    """Yield the scan outputs of a Loop whose rows have no declared shape."""
+    states = len(loop.inputs) - 2
+    parts = loop.attributes["body"].as_graph().outputs[1 + states :]
+    for collected, part in zip(loop.outputs[states:], parts, strict=True):
+        if part.shape is None:
+            yield collected
+
+
+def _results(node: ir.Node, value: ir.Value) -> Iterator[ir.Value]:
+    """Yield what may have its rank of a value that a node reads."""
+    if is_operator(node, _TELL_RANK) and operand(node, 0) is value:
+        return
+    yield from node.outputs
+    for _, graph in subgraphs(node):
+        yield from graph.inputs

@@ -6,6 +6,7 @@ format writes the blocks its own way, so that both say the same.
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,6 @@ from rewriter.reporting.blocks import Block, Item, promise_items, target_block, 
 from rewriter.reporting.number_columns import number_columns
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
-from rewriter.reporting.render_placement import placement_lines
 from rewriter.reporting.render_proof import feed_rows, proof_lines
 from rewriter.reporting.report_tables import (
     bench_rows,
@@ -24,12 +24,7 @@ from rewriter.reporting.report_tables import (
     operator_rows,
 )
 
-__all__ = [
-    "codes_of",
-    "later_blocks",
-    "to_markdown",
-    "to_text",
-]
+__all__ = ["codes_of", "later_blocks", "to_markdown", "to_text"]
 
 Record = Mapping[str, Any]
 
@@ -99,7 +94,7 @@ def later_blocks(record: Record) -> list[Block]:
         if record[title]
     ]
     if placement := record["placement"]:
-        heading, *lines = placement_lines(placement, record["target"])
+        heading, *lines = _placement_lines(placement, record["target"])
         blocks.append(Block(heading, [Item(line) for line in lines]))
     return [block.printable() for block in [*blocks, target_block(record)]]
 
@@ -162,3 +157,53 @@ def _reason_line(reason: Record, *, tried: bool) -> str:
 
 def _remedy_line(remedy: Record) -> str:
     return f"remedy: {remedy['text']} (tried: {remedy['effect']})"
+
+
+_SHOWN = 12
+"""Reasons that are told one by one."""
+
+
+def _placement_lines(placement: Record, target: str) -> list[str]:
+    """Return what a predicted placement says: a heading, then a line for each reason.
+
+    Args:
+        placement: See `rewriter.placement.predict.PredictedPlacement.to_dict`.
+        target: The target of the model.
+    """
+    counts = [
+        f"{_count(placement['device'], 'node')} on the device",
+        f"{len(placement['host'])} on the host",
+        "no copy" if not placement["copies"] else _count(placement["copies"], "copy"),
+    ]
+    if placement["copies_per_iteration"]:
+        counts.append(f"{placement['copies_per_iteration']} of them in each iteration")
+    lines = [f"placement on {target} ({placement['runtime']}, predicted): {', '.join(counts)}"]
+    by_reason = collections.defaultdict(list)
+    for one in placement["host"]:
+        by_reason[one["op"], one["reason"]].append(one["path"])
+    together: dict[str, list[tuple[str, list[str]]]] = {}
+    for (op, reason), paths in by_reason.items():
+        together.setdefault(reason, []).append((op, paths))
+    told = [_placement_line(reason, operators) for reason, operators in together.items()]
+    lines += told[:_SHOWN]
+    if len(told) > _SHOWN:
+        lines.append(f"and {len(told) - _SHOWN} more reasons")
+    lines += [
+        f"{one['path']}: {_count(one['copies'], 'copy')} in each iteration"
+        for one in placement["loops_that_copy"]
+    ]
+    return [*lines, *filter(None, [placement["note"]])]
+
+
+def _placement_line(reason: str, operators: list[tuple[str, list[str]]]) -> str:
+    if len(operators) == 1 and len(operators[0][1]) == 1:
+        op, (path,) = operators[0]
+        return f"{path} ({op}) on the host: {reason}"
+    named = ", ".join(f"{len(paths)} {op}" for op, paths in operators)
+    return f"{named} on the host: {reason}"
+
+
+def _count(count: int, what: str) -> str:
+    if count == 1:
+        return f"1 {what}"
+    return f"{count} {what.removesuffix('y')}ies" if what.endswith("y") else f"{count} {what}s"

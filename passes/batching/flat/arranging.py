@@ -11,13 +11,13 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.moves import restacked, rows_again
-from passes.batching.flat.reading import as_packed
+from passes.batching.flat.reading import as_packed, in_order
 from passes.batching.layouts import Batched
 from passes.batching.packed.fixed_length import single_rows
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 
-__all__ = ["shape", "size", "squeeze", "transpose", "unsqueeze"]
+__all__ = ["eye_like", "shape", "size", "squeeze", "transpose", "unsqueeze"]
 
 
 def _data(ctx: Context, operands: Sequence[Operand]) -> Batched:
@@ -161,3 +161,27 @@ def _size(ctx: Context, x: Batched, at: int) -> ir.Value:
     assert flat is not None
     first = flat.grid.rank
     return flat.size(at) if at < first else ctx.shape(x.value, at - first + 1, at - first + 2)
+
+
+def eye_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """One where the place along the second axis is that along the first and ``k``, else zero.
+
+    Of sizes ``[[2, 3], [1, 1]]`` the ones stand in rows 0, 4 and 6 of seven.
+    """
+    x = ctx.operand(operands, 0, "input")
+    assert x.flat is not None
+    if x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    dtype = ctx.attribute(node, "dtype") or x.dtype
+    if dtype is None:
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the element type of the result")
+    rows, flat = in_order(ctx, x)
+    row = flat.grid.place(0)
+    if flat.grid.rank == 2:
+        column = flat.grid.place(1)
+    else:
+        column = ctx.arange(ctx.squeeze(ctx.shape(rows, 1, 2), [0]))
+        row = ctx.unsqueeze(row, [1])
+    wanted = ctx.op("Add", [row, ctx.builder.scalar(int(ctx.attribute(node, "k", 0)))])
+    is_one = ctx.op("Equal", [wanted, column])
+    return [ctx.flat(ctx.op("Cast", [is_one], {"to": int(dtype)}), flat)]

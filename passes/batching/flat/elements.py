@@ -1,4 +1,4 @@
-"""GatherElements and ScatterElements of samples that differ along several axes.
+"""GatherElements, ScatterElements and Unique of samples that differ along several axes.
 
 Each element of the indices has a place along all other axes, which is its own, and one along the
 axis that it names. All elements lie in one row of numbers.
@@ -14,17 +14,20 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike, are_equal
-from passes.batching.flat.moves import read_if_simple
+from passes.batching.flat.moves import read_if_simple, read_simply
 from passes.batching.flat.named_parts import rows_along
 from passes.batching.flat.places import rows_of_places
+from passes.batching.flat.regridding import in_a_line
 from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import laid_in_order, sides_of
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.distinct import unique_rows
 from passes.batching.places import places_in_all
+from passes.decisions import Code, Decline
 
-__all__ = ["gather_elements", "scatter_elements"]
+__all__ = ["gather_elements", "scatter_elements", "unique"]
 
 
 def gather_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -96,3 +99,17 @@ def _as_lying_on(ctx: Context, elements: ir.Value, grid: Grid) -> Output:
         target = ctx.op("Concat", [grid.rows.total, ctx.ints(*numbers)], {"axis": 0})
         elements = ctx.reshape(elements, target)
     return ctx.flat(elements, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank))
+
+
+def unique(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+    """The elements of images of any size.
+
+    Raises:
+        Decline: It tells rows or columns apart, which differ in size, or the elements are floats.
+    """
+    simple = read_simply(ctx, node, operands)
+    if simple is not None:
+        return simple
+    if ctx.attribute(node, "axis") is not None:
+        raise Decline(Code.NO_RULE, "it compares rows or columns of samples of several sizes")
+    return unique_rows(ctx, node, [in_a_line(ctx, ctx.operand(operands, 0))])

@@ -21,10 +21,8 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
-from passes.batching.flat.distinct import unique
-from passes.batching.flat.elements import gather_elements, scatter_elements
+from passes.batching.flat.elements import gather_elements, scatter_elements, unique
 from passes.batching.flat.grid_sample import grid_sample
-from passes.batching.flat.identity import eye_like
 from passes.batching.flat.joining import concat
 from passes.batching.flat.regions import regions_of_images
 from passes.batching.flat.resize import resize
@@ -47,7 +45,7 @@ register_flat("Transpose", arranging.transpose)
 register_flat("Unsqueeze", arranging.unsqueeze)
 register_flat("Squeeze", arranging.squeeze)
 register_flat("Concat", concat)
-register_flat("EyeLike", eye_like)
+register_flat("EyeLike", arranging.eye_like)
 register_flat("Expand", repeating.expand)
 register_flat("Tile", repeating.tile, since=6)
 register_flat("DepthToSpace SpaceToDepth", repeating.blocks)

@@ -13,7 +13,9 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.elementwise import between
+from passes.batching.layouts import Batched, present
 from passes.batching.masking import select
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
 from passes.batching.packed.row_by_row import (
     aligned_row,
@@ -25,6 +27,8 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
+from passes.batching.places import places_in_all
+from passes.batching.tabular import require_widths, side_by_side
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -32,9 +36,13 @@ __all__ = [
     "clip_rows",
     "einsum_rows",
     "gemm_rows",
+    "joined_columns",
     "one_hot_rows",
     "one_sided_rows",
+    "picked_columns",
     "quantization_rows",
+    "roi_align_rows",
+    "rows_of_features",
     "trilu_rows",
 ]
 
@@ -147,3 +155,56 @@ def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         if term.count(letter) != x.is_packed or (x.is_packed and term[:1] != letter):
             raise crosses(node.op_type)
     return same_rows(ctx, node, [x.value for x in given], lengths)
+
+
+def roi_align_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """All regions at once; ``batch_indices`` count the images of all samples.
+
+    The images of all samples have one shape. Of two samples of 2 images each the
+    ``batch_indices`` ``[0]`` and ``[1, 0]`` become ``[0, 3, 2]``.
+    """
+    x = ctx.operand(operands, 0, "X")
+    regions = present(equally_long(ctx, operands[1:3]))
+    if not x.has_an_axis or any(not one.is_packed or one.axis for one in regions):
+        raise Decline(Code.RAGGED, "images differ in number or in size, or are more than regions")
+    rois, numbers = regions
+    lengths, images, where = lengths_of(regions), x.value, numbers.value
+    if x.is_stacked:
+        size, images = ctx.shape(x.value, 1, 2), ctx.merged(x.value)
+        starts = ctx.op("Mul", [lengths.samples, size])
+        total = ctx.shape(images, 0, 1)
+        where = places_in_all(ctx, where, starts, size, total, from_end=False)
+    return same_rows(ctx, node, [images, rois.value, where], lengths)
+
+
+def rows_of_features(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """What treats each row by itself: the rows of all samples are those of one."""
+    given = _rows_in(node, operands)
+    return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
+
+
+def joined_columns(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """FeatureVectorizer: floats side by side."""
+    given = _rows_in(node, operands)
+    require_widths(ctx, node, given)
+    return [ctx.packed(side_by_side(ctx, [x.value for x in given]), lengths_of(operands))]
+
+
+def _rows_in(node: ir.Node, operands: Sequence[Operand]) -> list[Batched]:
+    """Return the operands. They must be rows of features.
+
+    Raises:
+        Decline: One is anything else.
+    """
+    given = present(operands)
+    if any(not x.is_packed or x.rank != 2 or x.axis != 0 for x in given):
+        raise crosses(node.op_type)
+    return given
+
+
+def picked_columns(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """ArrayFeatureExtractor along the last axis, where samples differ along another one."""
+    data = ctx.operand(operands, 0, "X")
+    if data.rank < 2 or data.axis == data.rank - 1:
+        raise crosses(node.op_type)
+    return rows(ctx, node, operands)

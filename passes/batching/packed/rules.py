@@ -18,7 +18,6 @@ from passes.batching.packed import (
     scan,
     segments,
     shapes,
-    tabular,
 )
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
@@ -26,7 +25,6 @@ from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
 from passes.batching.packed.products import beside_lengths
-from passes.batching.packed.regions import roi_align_rows
 from passes.batching.packed.row_by_row import (
     along_other_axis,
     broadcasting_rows,
@@ -38,7 +36,6 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
 from passes.batching.packed.sliding import framed_rows, sliding
 from passes.batching.packed.top_k import top_k_rows
-from passes.batching.packed.turned import turned_rows
 from passes.batching.table import register_packed
 
 __all__ = ["BROADCASTING", "UNARY"]
@@ -93,7 +90,7 @@ register_packed(
 )
 register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14, any_axis=True)
 register_packed("Split", cuts.split_rows, any_axis=True)
-register_packed("ReverseSequence", turned_rows, any_axis=True)
+register_packed("ReverseSequence", shapes.turned_rows, any_axis=True)
 
 # Matrices and images.
 register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)
@@ -157,7 +154,7 @@ register_packed("Compress", picks.compress_rows, since=11, any_axis=True)
 register_packed("Unique", distinct.unique_rows, since=16, any_axis=True)
 register_packed("NonMaxSuppression", suppression_of_rows, since=11, any_axis=True)
 register_packed("NonZero", finding.non_zero_rows, since=11)
-register_packed("RoiAlign", roi_align_rows)
+register_packed("RoiAlign", operators.roi_align_rows)
 register_packed("OneHot", operators.one_hot_rows, any_axis=True)
 
 # Features and models.
@@ -170,11 +167,11 @@ register_packed(
     domain=_ML,
 )
 register_packed("OneHotEncoder", rows, any_axis=True, domain=_ML)
-register_packed("FeatureVectorizer", tabular.joined_columns, domain=_ML)
-register_packed("ArrayFeatureExtractor", tabular.picked_columns, any_axis=True, domain=_ML)
+register_packed("FeatureVectorizer", operators.joined_columns, domain=_ML)
+register_packed("ArrayFeatureExtractor", operators.picked_columns, any_axis=True, domain=_ML)
 register_packed(
     "Scaler Normalizer Imputer LinearClassifier LinearRegressor SVMClassifier SVMRegressor "
     "TreeEnsembleClassifier TreeEnsembleRegressor TreeEnsemble",
-    tabular.rows_of_features,
+    operators.rows_of_features,
     domain=_ML,
 )

@@ -7,7 +7,6 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.flat_views import read_view
 from passes.fold_branches import fold_branches
@@ -22,6 +21,7 @@ from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
 from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
 from passes.maps.sequence_source import cut_tensor
+from passes.promises import Ceiling, ceiling_of
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
 

@@ -1,19 +1,35 @@
-"""What the caller promises, with its place in the metadata of a model, and asks of fusing."""
+"""What the caller promises and asks: promises, switches of fusing, and how far a map may go.
+
+Promises stand in the metadata of a model, and the furthest form of a map in that of its node.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import onnx_ir as ir
 
+from passes.errors import RewriteError
+from passes.graph.graphs import all_graphs, is_default_domain, node_paths
 from passes.graph.metadata import dims_of, read_record
 
-__all__ = ["PROMISES_KEY", "FuseOptions", "Promises"]
+__all__ = [
+    "PROMISES_KEY",
+    "Ceiling",
+    "FuseOptions",
+    "Promises",
+    "ceiling_of",
+    "clear_ceilings",
+    "mark_ceilings",
+    "safer_forms",
+]
 
 PROMISES_KEY = "seqmap.promises"
+_CEILING_KEY = "seqmap.ceiling"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,3 +134,58 @@ class FuseOptions:
         """
         is_asked = self.for_tensors and not self.auto
         return self.takes_flat and (is_asked or not {"If", "Loop"}.isdisjoint(self.lacks))
+
+
+class Ceiling(enum.StrEnum):
+    """The furthest form that a map may take; each is safer than the one before it.
+
+    1. ``guarded``: a SequenceMap is fused behind an If that asks whether all elements have one
+       shape, with a loop in the other branch.
+    2. ``expanded``: a SequenceMap becomes its fastest loop.
+    3. ``as given``: a SequenceMap becomes the Loop of ONNX's specification; a Loop or Scan stays
+       as it is.
+    """
+
+    GUARDED = "guarded"
+    EXPANDED = "expanded"
+    AS_GIVEN = "as given"
+
+
+_FORMS = {
+    "SequenceMap": (Ceiling.GUARDED, Ceiling.EXPANDED, Ceiling.AS_GIVEN),
+    "Loop": (Ceiling.AS_GIVEN,),
+    "Scan": (Ceiling.AS_GIVEN,),
+}
+
+
+def safer_forms(model: ir.Model) -> dict[str, tuple[Ceiling, ...]]:
+    """Return the path of every map of a model, with its safer forms, the safest last."""
+    paths = node_paths(model)
+    nodes = [n for graph in all_graphs(model) for n in graph if is_default_domain(n)]
+    return {paths[node]: _FORMS[node.op_type] for node in nodes if node.op_type in _FORMS}
+
+
+def mark_ceilings(model: ir.Model, ceilings: Mapping[str, Ceiling]) -> None:
+    """Mark maps, named by their paths in the model as given.
+
+    Raises:
+        RewriteError: There is no node of such a path.
+    """
+    nodes = {path: node for node, path in node_paths(model).items()} if ceilings else {}
+    for path, ceiling in ceilings.items():
+        if path not in nodes:
+            raise RewriteError(f"there is no map {path!r} in the model: give the path of one")
+        nodes[path].metadata_props[_CEILING_KEY] = Ceiling(ceiling).value
+
+
+def ceiling_of(node: ir.Node) -> Ceiling | None:
+    """Return the furthest form that a map may take, None where all are allowed."""
+    mark = node.metadata_props.get(_CEILING_KEY)
+    return None if mark is None else Ceiling(mark)
+
+
+def clear_ceilings(model: ir.Model) -> None:
+    """Take all marks away."""
+    for graph in all_graphs(model):
+        for node in graph:
+            node.metadata_props.pop(_CEILING_KEY, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
-from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
@@ -22,6 +21,7 @@ from passes.graph.node_copies import forget_dims, rank_alone
 from passes.graph.splice import remove_dead
 from passes.maps.merge import merge_sequence_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare
+from passes.promises import ceiling_of
 from passes.typing import Typing, type_values
 
 __all__ = ["SimplifyBodiesPass"]

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 
-from passes.ceilings import ceiling_of
 from passes.decisions import Decision
 from passes.graph.builder import BATCHED_KEY
 from passes.graph.drafts import drafting
@@ -30,7 +29,7 @@ from passes.maps.sequence_map import (
     read_sequence_map,
 )
 from passes.maps.sequence_source import MAKERS, cut_tensor, maker
-from passes.promises import Promises
+from passes.promises import Promises, ceiling_of
 from passes.reading.iterations import is_given
 from passes.sequences.unrolled import copy_samples
 from passes.typing import Typing, type_values

@@ -161,6 +161,11 @@ class Options:
             lacks.add("SequenceInsert")
         return frozenset(lacks | ({"Loop", "Scan"} if "loop-free" in self.require else set()))
 
+    @property
+    def strict(self) -> tuple[str, ...]:
+        """The switches that are set and without which more could be batched."""
+        return ("exact",) if self.exact else ()
+
     def fusing(self, promises: Promises) -> FuseOptions:
         """Return what the passes that fuse have to know, with the promises that hold there."""
         return FuseOptions(

@@ -12,8 +12,8 @@ from typing import Any, Unpack, overload
 import onnx
 import onnx_ir as ir
 
-from passes.ceilings import Ceiling, clear_ceilings, mark_ceilings
 from passes.decisions import Decision
+from passes.promises import Ceiling, clear_ceilings, mark_ceilings
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check_result
@@ -132,7 +132,7 @@ def rewrite(
 
     def written(limits: Mapping[str, Ceiling]) -> Result[Any]:
         result = _run(model, asked, on_pass, limits)
-        if not result.report.reached:
+        if result.report.blocked:
             raise TargetError(result.report)
         return Result(give(result.model, result.model.model), result.report)
 

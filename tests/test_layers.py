@@ -215,6 +215,11 @@ _SHORT, _LONG = 60, 250
 """Lines of a file."""
 
 
+def test_a_switch_of_the_caller_is_read_in_few_files():
+    reading = [file.name for file in FILES if re.search(r"\.exact\b", file.read_text())]
+    assert len(reading) <= 3, reading
+
+
 def test_nodes_are_taken_back_by_hand_in_few_places():
     undo = re.compile(r"(?<!def )\b(drop_uses|forget|discard_body|rollback)\(")
     calls = [(file.name, call) for file in FILES for call in undo.findall(file.read_text())]

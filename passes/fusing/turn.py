@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.flat_views import ENDS, read_view
@@ -25,7 +24,7 @@ from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_nodes, with_subgraphs
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map
-from passes.promises import FuseOptions
+from passes.promises import Ceiling, FuseOptions, ceiling_of
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
 from passes.raising.raiser import Raiser

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
-from passes.ceilings import ceiling_of
 from passes.flat_views import read_view
 from passes.graph.splice import remove_dead
 from passes.maps.merged_maps import MergedMaps
 from passes.maps.sequence_map import find_sequence_maps
 from passes.maps.sequence_source import SequenceSource
+from passes.promises import ceiling_of
 from passes.site import MapResult, MapSite
 
 __all__ = ["merge_sequence_maps"]

@@ -19,7 +19,7 @@ from passes.reading.not_a_map import NotAMapError
 from passes.site import MapSite
 from passes.typing import Typing, Typings
 
-__all__ = ["describe_patterns", "write_behind"]
+__all__ = ["check_rounding", "describe_patterns", "write_behind"]
 
 
 def write_behind(
@@ -95,11 +95,26 @@ def _check_options(pattern: Pattern, opset: int, options: FuseOptions) -> None:
         NotAMapError: It rounds, or is slower than the Loop, and that is refused.
     """
     title, node = _title(pattern.name, pattern.carried.inner), pattern.carried.next.producer()
-    if options.exact and pattern.rounds:
-        raise NotAMapError(Code.EXACT, f"{title} would add in another order", node)
+    if pattern.rounds:
+        check_rounding(options, f"{title} would add in another order", node)
     is_cheap = pattern.cheap_from is not None and opset >= pattern.cheap_from
     if _weighs_cost(options) and pattern.is_dear and not is_cheap:
         raise NotAMapError(Code.COST, f"{title} compares each place with each iteration", node)
+
+
+def check_rounding(options: FuseOptions, detail: str, node: ir.Node | None) -> None:
+    """Check that the caller takes what rounds otherwise than the Loop.
+
+    Args:
+        options: What the caller asks.
+        detail: What would round, for the report.
+        node: The node that it is about.
+
+    Raises:
+        NotAMapError: It is refused.
+    """
+    if options.exact:
+        raise NotAMapError(Code.EXACT, detail, node)
 
 
 def _is_part(value: ir.Value, site: MapSite, typing: Typing) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
@@ -23,7 +22,7 @@ from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
-from passes.promises import FuseOptions
+from passes.promises import FuseOptions, ceiling_of
 from passes.raising.behind import describe_patterns, write_behind
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading, other_readings

@@ -6,13 +6,13 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.ceilings import ceiling_of
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
 from passes.graph.graphs import PATH_KEY, paths_below, record_paths, subgraphs
 from passes.graph.node_copies import copy_graph
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import write_map
+from passes.promises import ceiling_of
 from passes.raising.originals import replace_by_map
 from passes.raising.results import type_results
 from passes.site import MapSite, Original

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 from passes.graph.graphs import is_used
+from passes.raising.behind import check_rounding
 from passes.raising.loop_parts import LoopParts, find_parts, find_rounding, row_count
 from passes.raising.rest import write_rest
 from passes.raising.written import Written, own_initializers
@@ -84,8 +85,8 @@ def write_parts(
     assert graph is not None
     original = node.attributes["body"].as_graph()
     rounding = find_rounding(parts.moved, written.opset)
-    if rounding is not None and written.options.exact:
-        raise NotAMapError(Code.EXACT, "it would round otherwise", rounding)
+    if rounding is not None:
+        check_rounding(written.options, "it would round otherwise", rounding)
     rows = {value: ir.Value(name=f"{value.name}.rows") for value in parts.rows}
     left = {value: ir.Value(name=f"{value.name}.rows") for value in parts.rest}
 

@@ -14,7 +14,7 @@ from typing import Any
 import onnx.printer
 import onnx_ir as ir
 
-from passes.ceilings import clear_ceilings, mark_ceilings, safer_forms
+from passes.promises import clear_ceilings, mark_ceilings, safer_forms
 from passes.raising import RaiseLoopsPass
 from passes.runtimes.convert_opset import ConvertOpsetPass
 from rewriter import pipeline

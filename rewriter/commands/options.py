@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from rewriter.backends import BACKENDS
 from rewriter.commands import values
 from rewriter.model_files import models
 from rewriter.model_files.files import decode
-from rewriter.options import STRATEGIES
+from rewriter.options import STRATEGIES, Options
 from rewriter.target_table import REQUIREMENTS, TARGETS, find_target
 
 __all__ = [
@@ -130,18 +131,10 @@ def add_packed_option(group: argparse._ArgumentGroup) -> None:
 
 def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments for ``rewriter.rewrite`` and ``rewriter.explain``."""
-    return {
-        "strategy": args.strategy,
-        "target": args.target,
-        "uniform": tuple(args.uniform),
-        "input_shapes": dict(args.input_shape) or None,
-        "trust_types": args.trust_types,
-        "tensor_io": bool(args.tensor_io),
-        "padded": tuple(args.padded),
-        "exact": args.exact,
-        "require": tuple(args.require),
-        "opset": args.opset,
-    }
+    names = {field.name for field in dataclasses.fields(Options)}
+    given = {name: x for name, x in vars(args).items() if name in names}
+    given |= {"input_shapes": dict(args.input_shape) or None, "tensor_io": bool(args.tensor_io)}
+    return {name: tuple(x) if isinstance(x, list) else x for name, x in given.items()}
 
 
 def add_rules_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:

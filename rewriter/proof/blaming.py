@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from passes.ceilings import Ceiling
 from passes.decisions import Code, Verdict
+from passes.promises import Ceiling
 from rewriter.reporting.report import Result
 
 __all__ = ["IN_WORDS", "Ceilings", "Forms", "blame"]

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from passes.ceilings import safer_forms
 from passes.errors import ContradictionError, RewriteError, RuleError
+from passes.promises import safer_forms
 from rewriter.errors import FaultWarning, InvalidResultError
 from rewriter.model_files.models import AnyModel, take
 from rewriter.proof.blaming import IN_WORDS, Ceilings, Forms, blame

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from passes.ceilings import Ceiling, safer_forms
 from passes.errors import RewriteError
+from passes.promises import Ceiling, safer_forms
 from rewriter.model_files import models
 from rewriter.model_files.models import AnyModel
 from rewriter.proof.blaming import IN_WORDS, Ceilings, blame

@@ -59,8 +59,8 @@ def candidates(
         rest = candidates(asked, model, guards=False, opset=opset)
         yield from (_both(auto, one) for one in rest)
         return
-    if options.exact:
-        yield Candidate("leave out --exact", {"exact": False})
+    for switch in options.strict:
+        yield Candidate(f"leave out --{switch}", {switch: False})
     if guards and options.strategy == "auto":
         yield Candidate("--strategy fuse", {"strategy": "fuse"})
     if opset is not None:

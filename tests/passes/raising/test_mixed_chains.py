@@ -10,8 +10,8 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.ceilings import Ceiling
 from passes.graph.graphs import walk_nodes
+from passes.promises import Ceiling
 from passes.sequence_operators import DOMAIN
 from rewriter.proof.compare import compare
 from rewriter.reporting.report import Report

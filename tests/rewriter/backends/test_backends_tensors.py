@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import rewriter
-from passes.ceilings import Ceiling
+from passes.promises import Ceiling
 from rewriter.backends import BACKENDS, BackendError, messages, open_session, run
 from rewriter.feeding.feeds import FeedMaker, read_expected, read_feeds
 from rewriter.pipeline import rewrite

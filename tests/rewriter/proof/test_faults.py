@@ -12,7 +12,7 @@ import pytest
 import rewriter
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.ceilings import Ceiling
+from passes.promises import Ceiling
 from passes.raising.raiser import Raiser
 from rewriter import pipeline
 from rewriter.errors import FaultWarning, InvalidResultError

@@ -17,8 +17,8 @@ import rewriter
 from passes import expand
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.ceilings import Ceiling, ceiling_of, mark_ceilings, safer_forms
 from passes.errors import RewriteError
+from passes.promises import Ceiling, ceiling_of, mark_ceilings, safer_forms
 from rewriter import order, pipeline
 from rewriter.proof.blaming import Ceilings
 from rewriter.proof.proving import VerificationError

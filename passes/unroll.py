@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 
+from passes.batching.table import families
 from passes.decisions import Decision
 from passes.graph.builder import BATCHED_KEY
 from passes.graph.drafts import drafting
@@ -164,17 +165,25 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
 def _cuts_open_input(node: ir.Node, model: ir.Model) -> bool:
     """Whether the first sequence of a map is an input, cut along an axis without a known size.
 
-    No inference knows more of it, so that a large model is not typed for the question.
+    Operators that work element by element may stand between. No inference knows more of the size,
+    so that a large model is not typed for the question.
     """
     sequence = node.inputs[0]
     cut = None if sequence is None else before_identities(sequence).producer()
     if not is_operator(cut, "SplitToSequence") or optional_operand(cut, 1) is not None:
         return False
     tensor, axis = cut.inputs[0], cut.attributes.get_int("axis", 0)
+    while tensor is not None and (node := tensor.producer()) is not None and _keeps_shape(node):
+        tensor = node.inputs[0]
     if tensor is None or tensor.is_initializer() or tensor not in model.graph.inputs:
         return False
     dims = [] if tensor.shape is None else list(tensor.shape)
     return -len(dims) <= axis < len(dims) and not isinstance(dims[axis], int)
+
+
+def _keeps_shape(node: ir.Node) -> bool:
+    """Whether a node works on each element of its one operand."""
+    return len(node.inputs) == 1 and "elementwise" in families(node)
 
 
 def _has_many(node: ir.Node, typing: Typing) -> bool:

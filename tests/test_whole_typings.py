@@ -28,9 +28,16 @@ CASES = {
             y = ConcatFromSequence <axis = 0, new_axis = 1> (m) }}""",
         2,
     ),
-    "rows of a tensor that is computed": (
+    "rows of a tensor, computed element by element": (
         f"""g (float[N,4] x, float[4] w) => (float[N,4] y, float[4] r) {{ {_BESIDE}
             t = Tanh (x) s = SplitToSequence <axis = 0, keepdims = 0> (t)
+            m = SequenceMap (s) <body = b (float[4] s) => (float[4] z) {{ z = Relu (s) }}>
+            y = ConcatFromSequence <axis = 0, new_axis = 1> (m) }}""",
+        2,
+    ),
+    "rows of a product": (
+        f"""g (float[N,4] x, float[4] w) => (float[N,4] y, float[4] r) {{ {_BESIDE}
+            t = Mul (x, w) s = SplitToSequence <axis = 0, keepdims = 0> (t)
             m = SequenceMap (s) <body = b (float[4] s) => (float[4] z) {{ z = Relu (s) }}>
             y = ConcatFromSequence <axis = 0, new_axis = 1> (m) }}""",
         3,  # first: is the number of rows known and small?

@@ -173,8 +173,8 @@ def _cuts_open_input(node: ir.Node, model: ir.Model) -> bool:
     if not is_operator(cut, "SplitToSequence") or optional_operand(cut, 1) is not None:
         return False
     tensor, axis = cut.inputs[0], cut.attributes.get_int("axis", 0)
-    while tensor is not None and (node := tensor.producer()) is not None and _keeps_shape(node):
-        tensor = node.inputs[0]
+    while tensor is not None and (made := tensor.producer()) is not None and _keeps_shape(made):
+        tensor = made.inputs[0]
     if tensor is None or tensor.is_initializer() or tensor not in model.graph.inputs:
         return False
     dims = [] if tensor.shape is None else list(tensor.shape)

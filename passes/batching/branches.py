@@ -51,8 +51,7 @@ def branch(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 def _shared_branch(
     ctx: Context, condition: Batched, graphs: Sequence[ir.Graph]
 ) -> Sequence[Output]:
-    builders = [Builder(ctx.builder.origin) for _ in graphs]
-    made = [ctx.nested(g, {}, b, keeps_flat=True) for g, b in zip(graphs, builders, strict=True)]
+    builders, made = _run(ctx, graphs)
     pairs = list(zip(*made, strict=True))
     if any(x.flat is not None for pair in pairs for x in pair):
         return either(ctx, condition.value, builders, made)
@@ -72,6 +71,13 @@ def _shared_branch(
             lengths = Lengths(ctx.builder, new[len(forms) + own.index(i)])
         results.append(Batched(layout, value, lengths=lengths, axis=pair[0].axis))
     return results
+
+
+def _run(ctx: Context, graphs: Sequence[ir.Graph]) -> tuple[list[Builder], list[list[Batched]]]:
+    """Record each branch by itself; return what records it, and what it yields."""
+    builders = [Builder(ctx.builder.origin) for _ in graphs]
+    made = [ctx.nested(g, {}, b, keeps_flat=True) for g, b in zip(graphs, builders, strict=True)]
+    return builders, made
 
 
 def _form(one: Batched, other: Batched) -> Layout:
@@ -165,8 +171,7 @@ def _may_run_for_all(ctx: Context, graphs: Sequence[ir.Graph]) -> bool:
 
 def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output] | None:
     """Run both branches for all samples and pick; None if shapes may differ or nothing picks."""
-    builders = [Builder(ctx.builder.origin) for _ in graphs]
-    made = [ctx.nested(g, {}, b, keeps_flat=True) for g, b in zip(graphs, builders, strict=True)]
+    builders, made = _run(ctx, graphs)
     pairs = list(zip(*made, strict=True))
     yielded = zip(*(graph.outputs for graph in graphs), strict=True)
     equal = [ctx.have_one_shape(*pair) for pair in yielded]

@@ -13,7 +13,7 @@ from passes.carried.joins import find_join
 from passes.carried.keyed import KeyedRead
 from passes.carried.pattern import ASK_SHAPE, Term, added, dependent_values
 from passes.carried.reductions import TYPES
-from passes.carried.rereads import is_shape_read, written_row
+from passes.carried.rereads import is_shape_read, read_row, written_row
 from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.made import axes_of, made_by, operand, skip_identities, through
 from passes.reading.evaluate import Evaluator
@@ -81,9 +81,7 @@ def find_keyed_reads(carried: Carried, facts: LoopFacts, typing: Typing) -> list
             return []
         is_after = skip_identities(operand(node, 0)) is not carried.inner
         for value in values:
-            initial = ir.Value(name=f"{value.name}.first")
-            typing.set(initial, ValueType(known, dims[1:]))
-            state = Carried(value, initial, row, ir.Value(name=f"{value.name}.last"))
+            state = read_row(value, row, typing, ValueType(known, dims[1:]))
             found.append(dataclasses.replace(written, carried=state, is_after=is_after))
     return found
 

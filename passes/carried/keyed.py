@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.filled import Begun, totals
 from passes.carried.joined import Joined
+from passes.carried.last_ones import sorted_by_key
 from passes.carried.pattern import Pattern, Term
 from passes.carried.totals import rounds_in_order
 from passes.reading.iterations import Carried
@@ -81,28 +82,19 @@ class KeyedRead(Pattern):
         builder, tensor, none = joined.builder, self.tensor.initial, joined.builder.ints(0)
         size = builder.shape(tensor, 0, 1)
         keys = self._keys(joined, size)
-        count = builder.op("Shape", [keys])
-        many = builder.op("Squeeze", [count, none])
-        numbers = builder.arange(many)
-        ranked = builder.op("Add", [builder.op("Mul", [keys, many]), numbers])
-        options = {"axis": 0, "largest": 0}
-        _, order = builder.node("TopK", [ranked, count], options, outputs=2).outputs
-        behind = builder.op("Gather", [keys, order], {"axis": 0})
-        ahead = builder.op("Concat", [builder.ints(-1), behind], {"axis": 0})
-        ahead = builder.op("Slice", [ahead, none, count])
-        begins = builder.op("Not", [builder.op("Equal", [ahead, behind])])
+        by_key = sorted_by_key(builder, keys)
+        order, begins = by_key.order, by_key.begins
         places = builder.op("Add", [order, size])
-        last = builder.op(
-            "Slice", [builder.op("Concat", [none, places], {"axis": 0}), none, count]
-        )
-        read = builder.op("Where", [begins, behind, last])
+        last = builder.op("Concat", [none, places], {"axis": 0})
+        last = builder.op("Slice", [last, none, by_key.count])
+        read = builder.op("Where", [begins, by_key.keys, last])
         whole = builder.op("Concat", [tensor, rows], {"axis": 0})
         found = builder.op("Gather", [whole, read], {"axis": 0})
         if self.family is not None:
             rank = (joined.typing.rank(tensor) or 1) - 1
             given = Begun(found, begins, rank, is_whole=True)
             found = totals(joined, self.carried, given, self.family, self.dtype)
-        back = builder.op("ScatterElements", [numbers, order, numbers], {"axis": 0})
+        back = builder.op("ScatterElements", [by_key.numbers, order, by_key.numbers], {"axis": 0})
         found = builder.op("Gather", [found, back], {"axis": 0})
         return builder.op("Reshape", [found, self._shape(joined)], {"allowzero": 1})
 

@@ -23,7 +23,7 @@ from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing, ValueType
 
-__all__ = ["Reread", "find_rereads", "is_shape_read", "written_row"]
+__all__ = ["Reread", "find_rereads", "is_shape_read", "read_row", "written_row"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +92,23 @@ def find_rereads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[Rer
             return []
         if place is None or delay is None:
             return []
-        value = node.outputs[0]
-        initial = ir.Value(name=f"{value.name}.first")
-        typing.set(initial, ValueType(known, dims[1:]))
-        state = Carried(value, initial, row, ir.Value(name=f"{value.name}.last"))
+        state = read_row(node.outputs[0], row, typing, ValueType(known, dims[1:]))
         found.append(Reread(carried, place.number, written.number, state, delay, written.size))
     return found
+
+
+def read_row(value: ir.Value, row: ir.Value, typing: Typing, known: ValueType) -> Carried:
+    """Return what an iteration reads of a tensor that it writes a row to as carried by itself.
+
+    Args:
+        value: What is read.
+        row: What the iteration writes.
+        typing: Gains what it begins with.
+        known: The type of a row.
+    """
+    initial = ir.Value(name=f"{value.name}.first")
+    typing.set(initial, known)
+    return Carried(value, initial, row, ir.Value(name=f"{value.name}.last"))
 
 
 def is_shape_read(node: ir.Node) -> bool:

@@ -15,20 +15,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching import table
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import one_place_each, restacked, rows_again
+from passes.batching.flat.moves import one_place_each, restacked, rows_again, stacked_rule
 from passes.batching.flat.places import tables_of
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
-__all__ = ["as_largest", "cut_to", "lengths_of", "masked", "ragged_axes", "stacked_rule"]
+__all__ = ["as_largest", "cut_to", "lengths_of", "masked", "ragged_axes"]
 
 
 def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -42,18 +40,6 @@ def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         return restacked(ctx, node, operands)
     (made,) = stacked_rule(ctx, node, [masked(ctx, x), *operands[1:]])
     return [cut_to(ctx, made.value, x, x.rank, lengths_of(ctx, x))]
-
-
-def stacked_rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[Output]:
-    """Return what the rule for stacked operands yields.
-
-    Raises:
-        Decline: There is none, or it declines.
-    """
-    row = table.find(node, ctx.opset)
-    if not isinstance(row, table.Row):
-        raise Decline(Code.NO_RULE, "it has no rule")
-    return [out for out in row.rule(ctx, node, operands) if out is not None]
 
 
 def ragged_axes(x: Batched) -> list[int]:

@@ -26,6 +26,7 @@ __all__ = [
     "rows_again",
     "stacked_again",
     "stacked_or_packed",
+    "stacked_rule",
     "turned",
     "with_axis_in_grid",
 ]
@@ -57,10 +58,19 @@ def restacked(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
             raise Decline(Code.RAGGED, "its samples differ along several axes")
     if any(x.is_packed for x in present(given)):
         return _by_packed_rule(ctx, node, given)
+    return stacked_rule(ctx, node, given)
+
+
+def stacked_rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[Output]:
+    """Return what the rule for stacked operands yields.
+
+    Raises:
+        Decline: There is none, or it declines.
+    """
     row = table.find(node, ctx.opset)
     if not isinstance(row, table.Row):
         raise Decline(Code.NO_RULE, "it has no rule")
-    return [out for out in row.rule(ctx, node, given) if out is not None]
+    return [out for out in row.rule(ctx, node, operands) if out is not None]
 
 
 def _by_packed_rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

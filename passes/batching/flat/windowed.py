@@ -19,8 +19,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import places
 from passes.batching.flat.formula import integers
-from passes.batching.flat.masked import cut_to, lengths_of, masked, stacked_rule
-from passes.batching.flat.moves import one_place_each, restacked, rows_again
+from passes.batching.flat.masked import cut_to, lengths_of, masked
+from passes.batching.flat.moves import one_place_each, restacked, rows_again, stacked_rule
 from passes.batching.flat.places import along
 from passes.batching.flat.reading import as_stacked
 from passes.batching.flat.window_sizes import ImageWindow, is_narrow, left, window_of

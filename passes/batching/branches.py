@@ -15,10 +15,10 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.joint_forms import either
 from passes.batching.packed.partition import partitioned
 from passes.batching.packed.some_samples import as_packed
-from passes.batching.picking import can_pick, pick
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, walk_nodes
+from passes.graph.picking import can_pick, pick
 
 __all__ = ["branch"]
 

@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
-from passes.batching.masking import select
 from passes.batching.merging import sample_numbers
 from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
 from passes.graph.graphs import constant_value
+from passes.graph.picking import pick
 from passes.maps.index_source import counts_up
 
 __all__ = [
@@ -199,7 +199,7 @@ def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
         ctx.op("Gather", [values.value, ctx.builder.scalar(i)], {"axis": 1}) for i in range(2)
     )
     aligned = [ctx.unsqueeze(x, range(1, positions.rank + 2)) for x in (on, off)]
-    return [ctx.stacked(select(ctx, hot, aligned[0], aligned[1], values.dtype))]
+    return [ctx.stacked(pick(ctx.builder, hot, aligned[0], aligned[1], values.dtype))]
 
 
 def compress(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

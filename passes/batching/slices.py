@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
-from passes.batching.masking import select
 from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.batching.packed.spans import span
 from passes.batching.shapes import sample_dims, shaping
 from passes.decisions import Code, Decline
+from passes.graph.picking import pick
 
 __all__ = [
     "blocks",
@@ -87,7 +87,7 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
         "Cast", [ctx.op("Pad", [ones, *_own(amounts, axes)])], {"to": ir.DataType.BOOL}
     )
     value = _scalars(ctx, fill, data.rank)
-    return [ctx.stacked(select(ctx, inside, padded, value, data.dtype))]
+    return [ctx.stacked(pick(ctx.builder, inside, padded, value, data.dtype))]
 
 
 def _wrapped(
@@ -170,7 +170,7 @@ def trilu(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
     compare = "GreaterOrEqual" if upper else "LessOrEqual"
     kept = ctx.op(compare, [offsets, _scalars(ctx, diagonal, data.rank)])
     zero = ctx.builder.constant(np.zeros((), data.element_type.numpy()))
-    return [ctx.stacked(select(ctx, kept, data.value, zero, data.dtype))]
+    return [ctx.stacked(pick(ctx.builder, kept, data.value, zero, data.dtype))]
 
 
 def _count_to(ctx: Context, dims: ir.Value, axis: int) -> ir.Value:

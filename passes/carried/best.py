@@ -19,6 +19,7 @@ from passes.carried.pattern import Term
 from passes.carried.running import running, total_of
 from passes.carried.weighed import weigh_all, weigh_losers
 from passes.graph.builder import Builder
+from passes.graph.picking import pick
 from passes.reading.iterations import Carried
 
 __all__ = ["Best", "Chosen"]
@@ -91,10 +92,7 @@ class Chosen(RunningPattern):
         table = builder.op("Concat", [spare, rows], {"axis": 0})
         found = builder.op("Gather", [table, position], {"axis": 0})
         won = builder.op("Greater", [position, builder.scalar(0)])
-        if self._dtype(joined) != ir.DataType.BOOL:
-            return builder.op("Where", [won, found, initial])
-        kept = builder.op("And", [builder.op("Not", [won]), initial])
-        return builder.op("Or", [builder.op("And", [won, found]), kept])
+        return pick(builder, won, found, initial, self._dtype(joined))
 
     def _dtype(self, joined: Joined) -> ir.DataType:
         dtype = joined.typing.dtype(self.carried.initial)

@@ -17,6 +17,7 @@ from passes.carried.joined import Joined, same_dims
 from passes.carried.pattern import Pattern
 from passes.carried.widths import CHOSEN, check_width
 from passes.graph.builder import END, Builder
+from passes.graph.picking import pick
 from passes.reading.iterations import Carried
 
 __all__ = ["Begun", "RunningPattern", "begun", "expanded", "filled", "totals"]
@@ -173,11 +174,7 @@ def totals(
         before, since = (b.op("Gather", [value, read], {"axis": 0}) for value in values)
         rows, marks = values
         total = b.op(family, [before, rows])
-        if dtype == ir.DataType.BOOL:  # onnxruntime has no Where of booleans
-            left = b.op("And", [b.op("Not", [marks]), total])
-            total = b.op("Or", [b.op("And", [marks, rows]), left])
-        else:
-            total = b.op("Where", [marks, rows, total])
+        total = pick(b, marks, rows, total, dtype)
         return [total, b.op("Or", [marks, since])]
 
     return doubled(joined, [given.rows, flags], step)[0]

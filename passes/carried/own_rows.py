@@ -15,6 +15,7 @@ from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
 from passes.graph.builder import END
+from passes.graph.picking import pick
 from passes.reading.integers import TRIP, Linear
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
@@ -95,7 +96,7 @@ class OwnRows(RangedWrites):
             flags = joined.values[at]
             if rank > 1:
                 flags = builder.op("Unsqueeze", [flags, axes])
-            rows = self.chosen(builder, flags, rows, before)
+            rows = pick(builder, flags, rows, before, self.dtype)
         return rows
 
     def _changed(self, joined: Joined, one: One, rows: ir.Value) -> ir.Value:
@@ -113,4 +114,4 @@ class OwnRows(RangedWrites):
                 written = builder.op("Unsqueeze", [written, builder.ints(*range(1, 1 + beside))])
         if flags is None:
             return builder.op("Expand", [written, builder.op("Shape", [rows])])
-        return self.chosen(builder, flags, written, rows)
+        return pick(builder, flags, written, rows, self.dtype)

@@ -17,6 +17,7 @@ from passes.carried.pattern import Pattern, Term
 from passes.carried.range_marks import Marked, covered_places, last_writers, rows_of_writers
 from passes.decisions import Code
 from passes.graph.builder import Builder
+from passes.graph.picking import pick
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
@@ -95,15 +96,6 @@ class RangedWrites(Pattern):
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         return len(dims)
 
-    def chosen(
-        self, builder: Builder, flag: ir.Value, written: ir.Value, kept: ir.Value
-    ) -> ir.Value:
-        """Record a choice; onnxruntime has no Where of booleans."""
-        if self.dtype != ir.DataType.BOOL:
-            return builder.op("Where", [flag, written, kept])
-        left = builder.op("And", [builder.op("Not", [flag]), kept])
-        return builder.op("Or", [builder.op("And", [flag, written]), left])
-
     def fixed(self, builder: Builder, one: One) -> ir.Value:
         """Return the number that is written in all iterations."""
         assert one.number is not None
@@ -141,7 +133,7 @@ class RangeWrite(RangedWrites):
             one = self.writes[0]
             flags = covered_places(joined, initial, one.ranges)
             flags = self._wide(joined, one, flags)
-            return self.chosen(builder, flags, self.fixed(builder, one), initial)
+            return pick(builder, flags, self.fixed(builder, one), initial, self.dtype)
         orders, found = [], []
         for at, one in enumerate(self.writes):
             owner = last_writers(joined, initial, one.ranges)
@@ -155,7 +147,7 @@ class RangeWrite(RangedWrites):
             is_last = builder.op("Greater", [order, zero])
             if len(orders) > 1:
                 is_last = builder.op("And", [is_last, builder.op("Equal", [order, last])])
-            result = self.chosen(builder, is_last, written, result)
+            result = pick(builder, is_last, written, result, self.dtype)
         return result
 
     def _order(self, builder: Builder, owner: ir.Value, at: int) -> ir.Value:

@@ -7,7 +7,6 @@ import onnx_ir as ir
 
 from passes.batching.absent_rows import put_row_of_zeros, reads_one_place
 from passes.batching.anywhere import runs_anywhere
-from passes.batching.picking import can_pick, pick
 from passes.batching.table import Row, find, may_draw
 from passes.carried.masks import neutral_of
 from passes.graph.builder import Builder
@@ -24,6 +23,7 @@ from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import copy_body, copy_of
 from passes.graph.opsets import to_opset_form
+from passes.graph.picking import can_pick, pick
 from passes.graph.splice import splice
 from passes.graph.zero_sizes import LEAST_OPSET
 from passes.inline import functions_holding, inline_functions

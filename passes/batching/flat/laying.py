@@ -19,7 +19,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 
-__all__ = ["laid_out", "packed_laid_out"]
+__all__ = ["laid_out", "packed_laid_out", "rows_within"]
 
 
 def laid_out(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
@@ -66,19 +66,33 @@ def _laid_out_by_both(ops: Operators, x: Batched, lengths: Lengths, beside: Leng
     memory, value = [x.axis, x.rank - 1, *rest], x.value
     if memory != sorted(memory):
         value = ops.op("Transpose", [value], {"perm": memory})
-    width = ops.shape(value, 1, 2)
     own = ops.op("Gather", [beside.value, lengths.samples], {"axis": 0})
-    inside = ops.op("Less", [places(ops, width), ops.unsqueeze(own, [1])])
-    total = ops.op("Mul", [ops.shape(value, 0, 1), width])
-    target = ops.op("Concat", [total, ops.shape(value, 2)], {"axis": 0}) if rest else total
-    kept = [ops.reshape(value, target), ops.reshape(inside, total)]
-    rows = ops.op("Compress", kept, {"axis": 0})
+    rows = rows_within(ops, value, own, is_vector=not rest)
     grid = Grid.of_sides(ops.builder, [lengths, beside], lengths.count)
     order = tuple(memory.index(axis) for axis in range(x.rank))
     made = FlatSamples(grid, order, (None, None))
     return dataclasses.replace(
         x, layout=Layout.FLAT, value=rows, lengths=None, beside=None, axis=0, flat=made
     )
+
+
+def rows_within(ops: Operators, value: ir.Value, sizes: ir.Value, *, is_vector: bool) -> ir.Value:
+    """Return the rows of ``[B, W, *rest]`` whose place along the second axis is within a size.
+
+    Of sizes ``[2, 1]`` and rows ``[[a, b], [c, d]]`` these are ``[a, b, c]``.
+
+    Args:
+        ops: Records them.
+        value: The rows.
+        sizes: How many places of each ``W`` are kept, ``[B]``.
+        is_vector: Whether a row is one number.
+    """
+    width = ops.shape(value, 1, 2)
+    inside = ops.op("Less", [places(ops, width), ops.unsqueeze(sizes, [1])])
+    total = ops.op("Mul", [ops.shape(value, 0, 1), width])
+    target = total if is_vector else ops.op("Concat", [total, ops.shape(value, 2)], {"axis": 0})
+    kept = [ops.reshape(value, target), ops.reshape(inside, total)]
+    return ops.op("Compress", kept, {"axis": 0})
 
 
 def _column(ctx: Context, x: Batched, axis: int, size: ir.Value) -> int | ir.Value:

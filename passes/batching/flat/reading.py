@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.batching.flat.antialias import resampled
 from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.grid import Grid, Side
+from passes.batching.flat.laying import rows_within
 from passes.batching.flat.places import (
     along,
     rows_at,
@@ -58,12 +59,7 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
     order = [0, axis + 1, *(a + 1 for a in range(rank) if a != axis)]
     if axis:
         value = ops.op("Transpose", [value], {"perm": order})
-    width = ops.shape(value, 1, 2)
-    mask = ops.op("Less", [places(ops, width), ops.unsqueeze(size, [1])])
-    total = ops.op("Mul", [ops.shape(value, 0, 1), width])
-    target = ops.op("Concat", [total, ops.shape(value, 2)], {"axis": 0}) if rank > 1 else total
-    inputs = [ops.reshape(value, target), ops.reshape(mask, total)]
-    rows = ops.op("Compress", inputs, {"axis": 0})
+    rows = rows_within(ops, value, size, is_vector=rank == 1)
     if axis:
         back = [(order[1:].index(a + 1)) for a in range(rank)]
         rows = ops.op("Transpose", [rows], {"perm": back})

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from passes.batching.context import Context, Operand
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.masking import select
 from passes.batching.packed.checks import broadcast_lengths, is_single
 from passes.batching.packed.padding import width_of
+from passes.graph.picking import pick
 from passes.reading.integers import Linear
 
 __all__ = ["meeting"]
@@ -81,5 +81,5 @@ def _widened(ctx: Context, x: Batched, common: Lengths | None) -> Batched:
     first = ctx.op("Slice", [wide, ctx.ints(0), ctx.ints(1), ctx.ints(last)])
     repeats = ctx.op("Gather", [is_single(ctx, own), lengths.samples], {"axis": 0})
     repeats = ctx.unsqueeze(repeats, range(1, x.rank - x.axis))
-    value = select(ctx, repeats, first, wide, x.dtype)
+    value = pick(ctx.builder, repeats, first, wide, x.dtype)
     return dataclasses.replace(x, value=value, beside=common)

@@ -14,7 +14,6 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.elementwise import between
 from passes.batching.layouts import Batched, present
-from passes.batching.masking import select
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
 from passes.batching.packed.row_by_row import (
@@ -30,6 +29,7 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.places import places_in_all
 from passes.batching.tabular import require_widths, side_by_side
 from passes.decisions import Code, Decline
+from passes.graph.picking import pick
 
 __all__ = [
     "cast_like_rows",
@@ -137,7 +137,7 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     upper = ctx.attribute(node, "upper", 1)
     kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [offsets, least])
     none = ctx.builder.constant(np.array(0, data.element_type.numpy()))
-    value = select(ctx, kept, data.value, none, data.dtype)
+    value = pick(ctx.builder, kept, data.value, none, data.dtype)
     return [ctx.packed(value, lengths, 0, data.beside)]
 
 

@@ -15,11 +15,11 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.masking import select
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padded_places import Sides, failing, rows_of_places
 from passes.batching.packed.row_by_row import sample_axis
 from passes.decisions import Code, Decline
+from passes.graph.picking import pick
 from passes.reading.integers import Linear
 
 __all__ = ["pad_rows", "pad_with", "with_fill_row"]
@@ -199,4 +199,4 @@ def _filled_apart(
     else:
         number = ctx.op("Gather", [number, made.samples], {"axis": 0})
         inside, number = (ctx.unsqueeze(v, range(1, behind + 1)) for v in (inside, number))
-    return select(ctx, inside, value, number, data.dtype)
+    return pick(ctx.builder, inside, value, number, data.dtype)

@@ -1,4 +1,4 @@
-"""Picks one of two values by a boolean, for the element types that onnxruntime picks from."""
+"""Picks one of two values by a boolean; onnxruntime has no Where of some element types."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def pick(
     condition: ir.Value,
     one: ir.Value,
     other: ir.Value,
-    dtype: ir.DataType,
+    dtype: ir.DataType | None,
 ) -> ir.Value:
     """Record the choice between two values, element by element.
 
     Args:
         builder: Records the nodes.
         condition: Where ``one`` is taken, a boolean tensor.
-        one: A value of the same shape.
-        other: Another one.
-        dtype: Their element type, for which `can_pick` holds.
+        one: A value.
+        other: Another one; all three broadcast.
+        dtype: Their element type, None where it is not known.
     """
     if dtype == ir.DataType.BOOL:
         first = builder.op("And", [condition, one])
         second = builder.op("And", [builder.op("Not", [condition]), other])
         return builder.op("Or", [first, second])
-    if dtype in _PICKED:
+    through = None if dtype is None else _THROUGH.get(dtype)
+    if through is None:
         return builder.op("Where", [condition, one, other])
-    through = _THROUGH[dtype]
     cast = [builder.op("Cast", [value], {"to": through}) for value in (one, other)]
     return builder.op("Cast", [builder.op("Where", [condition, *cast])], {"to": dtype})

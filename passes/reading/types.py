@@ -32,7 +32,7 @@ from passes.typing.inference import (
 )
 from passes.typing.value_types import Typing, Typings, ValueType
 
-__all__ = ["checked_types", "is_possible", "type_body"]
+__all__ = ["checked_types", "is_possible", "type_apart", "type_body"]
 
 _MOST_SCALES = 8
 """Resize of tensors of more axes is not known of any runtime."""
@@ -66,6 +66,12 @@ def type_body(
             typings.declared.set(value, typings.proven[value])
             if typings.proven[value].type is not None:
                 typings.contradicted.add(body)
+
+
+def type_apart(body: ir.Graph, typing: Typing, model: ir.Model) -> None:
+    """Infer the proven types of a graph that stands in no model; see `type_body`."""
+    name_values_apart(body)
+    _type_body(body, typing, model, erase_body)
 
 
 def checked_types(

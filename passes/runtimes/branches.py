@@ -34,10 +34,29 @@ def newly_decided(
     It makes the condition; or what a branch and a Shape read; or it is the Shape of a result.
     """
     for node in ifs:
-        if is_operator(node, "If") and node not in others:
+        if not is_operator(node, "If") or node in others:
+            continue
+        # Whether the condition is a constant is asked last: the types of the whole model say so.
+        is_at_risk = not _at_risk(node).isdisjoint(others)
+        if is_at_risk or _comes_from(node.inputs[0], others):
             makers = _constant_makers(node.inputs[0], types)
-            if makers is not None and not (makers | _at_risk(node)).isdisjoint(others):
+            if makers is not None and (is_at_risk or not makers.isdisjoint(others)):
                 yield node
+
+
+def _comes_from(value: ir.Value | None, nodes: Collection[ir.Node]) -> bool:
+    """Whether a value is computed by one of some nodes, or of what they make."""
+    pending, seen = [value], set[ir.Node]()
+    while pending:
+        one = pending.pop()
+        node = None if one is None else one.producer()
+        if node is None or node in seen:
+            continue
+        if node in nodes:
+            return True
+        seen.add(node)
+        pending += reads_of(node)
+    return False
 
 
 def _at_risk(node: ir.Node) -> set[ir.Node]:

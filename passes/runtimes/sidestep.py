@@ -84,7 +84,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             made = [node for node in made if node.graph is not None]
             # A new node may make a constant of a condition, or be taken together with old ones.
             beside = self._beside(model, set(made)) if made else {}
-            types = Types(model)
+            types = types.after(made)
             decided = _decided(model, set(made), types) if made else []
             pending = self._known([*made, *decided, *beside])
         if modified:
@@ -147,6 +147,7 @@ def _replace(node: ir.Node, row: Defect, types: Types, opset: int) -> list[ir.No
         else:
             splice(builder, node, zip(node.outputs, new, strict=True))
         draft.keep(builder.nodes)
+    types.replaced(dict(zip(node.outputs, new, strict=True)))
     return builder.nodes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +20,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import made_by, operand
 from passes.graph.opsets import element_type_by_makers
+from passes.reading.new_nodes import type_new_nodes
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -32,18 +33,37 @@ _KEEP_RANK = ("Cast", "CastLike", "Identity", "Transpose")
 class Types:
     """The types of the values of a model: those that it declares, and else those of inference."""
 
-    def __init__(self, model: ir.Model) -> None:
-        """Describe a model that does not change while it is asked about."""
+    def __init__(self, model: ir.Model, typing: Typing | None = None) -> None:
+        """Describe a model that does not change while it is asked about.
+
+        Args:
+            model: The model.
+            typing: Its proven typing, if it is known.
+        """
         self._model = model
+        self._inferred = typing
+
+    def after(self, made: Collection[ir.Node]) -> Types:
+        """Return the same of the model with new nodes; they compute what others did before."""
+        if self._inferred is not None and made:
+            type_new_nodes(made, self._inferred, self._model)
+        return Types(self._model, self._inferred)
+
+    def replaced(self, values: Mapping[ir.Value, ir.Value]) -> None:
+        """Note that new values take the place of others, whose types hold of them."""
+        if self._inferred is not None:
+            self._inferred.copy(values)
 
     @property
     def opset(self) -> int:
         """The version of ONNX's operators."""
         return default_opset(self._model)
 
-    @functools.cached_property
+    @property
     def _typing(self) -> Typing:
-        return type_values(self._model, proven=True)
+        if self._inferred is None:
+            self._inferred = type_values(self._model, proven=True)
+        return self._inferred
 
     def dtype(self, value: ir.Value) -> ir.DataType | None:
         """Return the element type of a tensor: as declared, by what made it, or as inferred."""

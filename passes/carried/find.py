@@ -24,6 +24,7 @@ from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.find_reductions import find_reduction
 from passes.carried.find_steps import find_steps
 from passes.carried.find_tiles import find_tiles
+from passes.carried.find_writes import find_write
 from passes.carried.first import find_first
 from passes.carried.flags import find_flag
 from passes.carried.free_places import find_free_places
@@ -41,7 +42,7 @@ from passes.carried.selections import find_replacing
 from passes.carried.several_rows import find_several_rows
 from passes.carried.shifts import find_shifts
 from passes.carried.views import find_viewed
-from passes.carried.writes import Write, find_write
+from passes.carried.writes import Write
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried

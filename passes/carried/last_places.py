@@ -11,6 +11,7 @@ import math
 import onnx_ir as ir
 
 from passes.carried.columns import find_columns
+from passes.carried.find_writes import placed_terms, scattered_terms
 from passes.carried.joined import Joined
 from passes.carried.joined_places import as_rows
 from passes.carried.last_ones import OLDEST_SCATTER, last_ones
@@ -18,7 +19,7 @@ from passes.carried.pattern import Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.row_shapes import are_numbers, as_rows_of
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
-from passes.carried.writes import Write, placed_terms, scattered_terms
+from passes.carried.writes import Write
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, operand, operands, skip_identities, through

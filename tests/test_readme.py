@@ -164,6 +164,24 @@ def test_the_commands_for_a_fresh_machine() -> None:
     assert SETUPS[0].content.endswith("/seqmap demo\n")
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "A batching rule",
+        "A rule for ragged samples",
+        "A pattern of a carried value",
+        "A target",
+        "A backend",
+        "An option",
+        "A known defect",
+    ],
+)
+def test_each_recipe_holds_a_snippet_that_is_run(recipe: str) -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    section = text.partition(f"\n## {recipe}\n")[2].partition("\n## ")[0]
+    assert [block.language for block in blocks(section)].count("python") == 1
+
+
 def test_contributing_sets_up_what_the_tests_need() -> None:
     (setup,) = [
         b for b in blocks((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if b.language == "sh"

@@ -7,10 +7,12 @@ import onnx_ir as ir
 from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
+from passes.fold_numbers import SIZES, fold_numbers
 from passes.folding import Folder
 from passes.graph.builder import given_paths
 from passes.graph.graphs import (
     default_opset,
+    is_operator,
     is_used,
     subgraphs,
     walk_nodes,
@@ -31,11 +33,12 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
     """Simplify the body of every SequenceMap.
 
     1. An If whose condition depends on rank or proven shape only becomes its branch.
-    2. Outputs of the map that nothing reads are dropped, with what only they needed.
-    3. Nodes that read nothing of the sample are hoisted out, unless they could fail: a map over
+    2. Integers that are the same in every sample become constants.
+    3. Outputs of the map that nothing reads are dropped, with what only they needed.
+    4. Nodes that read nothing of the sample are hoisted out, unless they could fail: a map over
        no samples never runs them.
-    4. A map that feeds a map becomes one map; the sequence between them is gone.
-    5. A map that yields its elements as they are becomes its first sequence.
+    5. A map that feeds a map becomes one map; the sequence between them is gone.
+    6. A map that yields its elements as they are becomes its first sequence.
 
     Attributes:
         decisions: What was done with each map that is gone.
@@ -63,8 +66,11 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         # Typing a large model takes seconds: only where it decides anything.
         nodes = [node for _, node in maps]
         is_shorter = False
-        if any(inner.op_type == "If" for inner in walk_nodes(nodes)):
-            is_shorter = fold_branches(nodes, Folder(type_values(model, proven=True, ranks=False)))
+        if any(is_operator(inner, (*SIZES, "If")) for inner in walk_nodes(nodes)):
+            folder = Folder(type_values(model, proven=True, ranks=False))
+            is_shorter = fold_branches(nodes, folder)
+            for node in nodes:
+                is_shorter |= fold_numbers(node, folder)
         for node in nodes:
             is_shorter |= _drop_unused_outputs(node)
         maps = _simple_maps(model) if is_shorter else maps
@@ -106,7 +112,7 @@ def _body(node: ir.Node) -> ir.Graph | None:
 
 
 def _drop_unused_outputs(node: ir.Node) -> bool:
-    """Drop the outputs of a map that nothing reads (2); the first one stays if none is read."""
+    """Drop the outputs of a map that nothing reads (3); the first one stays if none is read."""
     body = _body(node)
     if body is None or len(body.outputs) != len(node.outputs):
         return False
@@ -148,7 +154,7 @@ def _remove_dead_nodes(body: ir.Graph) -> bool:
 
 
 def _hoistable(node: ir.Node, typing: Typing | None, opset: int) -> list[ir.Node]:
-    """Return the nodes of a body that read nothing of the sample (3).
+    """Return the nodes of a body that read nothing of the sample (4).
 
     Args:
         node: The map.
@@ -171,7 +177,7 @@ def _hoistable(node: ir.Node, typing: Typing | None, opset: int) -> list[ir.Node
 
 
 def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing, opset: int) -> bool:
-    """Move the nodes of a body that read nothing of the sample in front of the map (3)."""
+    """Move the nodes of a body that read nothing of the sample in front of the map (4)."""
     body, moved = _body(node), _hoistable(node, typing, opset)
     if body is None or not moved:
         return False
@@ -182,13 +188,13 @@ def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing, opset: int) -> bool:
 
 
 def _yields_elements(node: ir.Node) -> bool:
-    """Whether an output of a map may be the element of its first sequence (5)."""
+    """Whether an output of a map may be the element of its first sequence (6)."""
     body = _body(node)
     return body is not None and any(before_identities(v) in body.inputs[:1] for v in body.outputs)
 
 
 def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
-    """Replace outputs that are the element of the first sequence by that sequence (5).
+    """Replace outputs that are the element of the first sequence by that sequence (6).
 
     Returns:
         How many outputs were replaced.

@@ -65,7 +65,7 @@ class DecidedOnDevicePass(ir.passes.InPlacePass):
         typing, opset = type_values(model, proven=True, ranks=False), default_opset(model)
         chosen = [node for node in found if _is_light(node) and _picks(node, typing, opset)]
         for node in chosen:
-            replace_if(node, typing, model)
+            replace_if(node, typing, model, node.name or node.op_type)
         return bool(chosen)
 
 

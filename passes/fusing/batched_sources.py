@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
@@ -94,7 +94,9 @@ class BatchedSources:
         rank = self._rank(inner, sequence)
         value = self._stacked(source, rank)
         if value is not None:
-            value = value if batch is None else _cut(self.prelude, value, batch)
+            if batch is not None:
+                dims = self._facts.typings.proven.static_dims(inner)
+                value = _cut(self.prelude, value, batch, dims)
             return Batched(Layout.STACKED, value, UNKNOWN)
         asks_rows = self._check in (GuardCheck.ROWS, GuardCheck.LENGTHS)
         is_checked = sequence is not None and bool(rank) and asks_rows
@@ -195,10 +197,20 @@ def _pack(
     return _packed(cut.tensor, known[cut.split], axis)
 
 
-def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
-    """Cut surplus rows off a second source; fewer rows than samples are an error."""
+def _cut(
+    builder: Builder, value: ir.Value, batch: ir.Value, dims: Sequence[int] | None
+) -> ir.Value:
+    """Cut surplus rows off a second source; fewer rows than samples are an error.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        value: A row for each sample.
+        batch: Number of samples, int64 ``[1]``.
+        dims: Dimensions of a sample, if they are proven.
+    """
     rows = builder.op("Slice", [value, builder.ints(0), batch, builder.ints(0)])
-    target = builder.op("Concat", [batch, builder.shape(value, 1)], {"axis": 0})
+    rest = builder.shape(value, 1) if dims is None else builder.ints(*dims)
+    target = batch if dims == () else builder.op("Concat", [batch, rest], {"axis": 0})
     return builder.op("Reshape", [rows, target], {"allowzero": 1})
 
 

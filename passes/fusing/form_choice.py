@@ -105,8 +105,9 @@ def choose_without_guard(
         as_loop: What a loop costs.
         plain: What is batched without a guard.
     """
-    is_whole = "Loop" in facts.options.lacks and not plain.needs_loop(facts.typings)
-    gains = bool(plain.walk.fused or site.originals or is_whole)
+    needs_loop = plain.needs_loop(facts.typings)
+    is_whole = "Loop" in facts.options.lacks and not needs_loop
+    gains = bool(plain.walk.fused or site.originals) or not needs_loop
     if not gains or not may_stand(plain, site, facts):
         return FormChoice({})
     if not is_whole and (any(plain.walk.loops) or plain.walk.meets):

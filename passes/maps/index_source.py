@@ -115,7 +115,8 @@ class IndexSource(ElementSource):
 
 def counts_up(value: ir.Value) -> bool:
     """Whether a tensor holds 0, 1, 2, ... by the way `IndexSource.stack` makes it."""
-    less = made_by(value, "Sub")
+    cast = made_by(value, "Cast")
+    less = made_by(value if cast is None else cast.inputs[0], "Sub")
     numbers = None if less is None else made_by(less.inputs[0], "Range")
     if less is None or numbers is None:
         return False

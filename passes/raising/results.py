@@ -9,6 +9,7 @@ from typing import Literal
 import onnx_ir as ir
 
 from passes.graph.graphs import is_operator
+from passes.graph.made import operand
 from passes.site import MapResult, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import ValueType
@@ -68,11 +69,11 @@ def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typi
         node = written[result.value].producer()
         if result.kind != "sequence" or not is_operator(node, "SplitToSequence"):
             continue
-        tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
+        tensor, axis = operand(node, 0), node.attributes.get_int("axis", 0)
         is_new_axis = len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1)
         kind: Literal["stacked", "concatenated"] = "stacked" if is_new_axis else "concatenated"
         as_tensor = dataclasses.replace(result, kind=kind, axis=axis)
         for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
             known = _known(site, as_tensor, typing)
-            if tensor is not None and known is not None:
+            if known is not None:
                 typing.set(tensor, known.filled_from(typing[tensor]))

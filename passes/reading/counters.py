@@ -30,7 +30,8 @@ def write_counter(builder: Builder, index: ir.Value, state: State, typing: Typin
     value = index
     if state.step != 1:
         value = builder.op("Mul", [value, builder.scalar(state.step)])
-    value = builder.op("Add", [value, _first(builder, state)])
+    if state.first.number != 0:
+        value = builder.op("Add", [value, _first(builder, state)])
     return _like_carried(builder, value, state, typing)
 
 

@@ -16,6 +16,7 @@ from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import FAR, INTEGERS
 
 __all__ = [
+    "become_constant",
     "by_type",
     "constant_of",
     "copy_into",
@@ -89,12 +90,16 @@ def _fold(old: ir.Node, new: ir.Node, evaluator: Evaluator) -> None:
     """Make a constant of the copy of a node if that is what the node computes."""
     is_read = is_default_domain(old) and bool(old.inputs) and len(old.outputs) == 1
     array = constant_of(old, evaluator) if is_read else None
-    if array is None or any(True for _ in subgraphs(old)):
-        return
-    new.resize_inputs(0)
-    new.attributes.clear()
-    new.op_type = "Constant"
-    new.attributes["value"] = ir.AttrTensor("value", ir.tensor(array))
+    if array is not None and not any(True for _ in subgraphs(old)):
+        become_constant(new, array)
+
+
+def become_constant(node: ir.Node, array: np.ndarray) -> None:
+    """Make a node of one output a Constant."""
+    node.resize_inputs(0)
+    node.attributes.clear()
+    node.op_type = "Constant"
+    node.attributes["value"] = ir.AttrTensor("value", ir.tensor(array))
 
 
 def _yielded_by_scans(node: ir.Node) -> list[ir.Value]:

@@ -182,7 +182,7 @@ def _can_choose(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> b
     return rank is not None and rank == typing.rank(other) and opset >= LEAST_OPSET
 
 
-def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -> None:
+def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str) -> None:
     """Put the nodes of both branches and a choice in the place of an If without a `hindrance`.
 
     Args:
@@ -191,7 +191,7 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -
         model: Its model.
         path: Its path in the model, for the names of the new nodes.
     """
-    builder, made = Builder(path or node.name or node.op_type), []
+    builder, made = Builder(path), []
     opset, condition = default_opset(model), node.inputs[0]
     assert condition is not None
     flag = condition

@@ -15,24 +15,25 @@ _COUNT = """shape = Shape (x) zero = Constant <value_int = 0> () n = Gather (sha
     go = Constant <value = bool {1}> ()"""
 SPELLINGS = {
     "a SequenceMap": """xs = SplitToSequence <keepdims = 0> (x)
-        ys = SequenceMap (xs) <body = each (float[3,4] r) => (RESULT q) { BODY }>
+        zs = SplitToSequence <keepdims = 0> (z)
+        ys = SequenceMap (xs, zs) <body = each (float[3,4] r, float[4] t) => (RESULT q) { BODY }>
         y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)""",
     "a Loop of TorchScript": f"""{_COUNT} none = SequenceEmpty ()
         ys = Loop (n, go, none) <body = each (int64 i, bool c, seq(float[]) held)
             => (bool d, seq(float[]) grown) {{
-            d = Identity (c) r = Gather (x, i) BODY grown = SequenceInsert (held, q) }}>
+            d = Identity (c) r = Gather (x, i) t = Gather (z, i) BODY grown = SequenceInsert (held, q) }}>
         y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)""",
     "a Loop of PyTorch's dynamo": f"""{_COUNT} y = Loop (n, go) <body = each (int64 i, bool c)
-        => (bool d, RESULT q) {{ d = Identity (c) r = Gather (x, i) BODY }}>""",
+        => (bool d, RESULT q) {{ d = Identity (c) r = Gather (x, i) t = Gather (z, i) BODY }}>""",
     "a Loop of TensorFlow": f"""{_COUNT} runs = Less (zero, n)
         most = Constant <value_int = 9223372036854775807> ()
         j_last, k_last, y = Loop (most, runs, zero, zero) <body = each (int64 i, bool c,
             int64 j, int64 k) => (bool d, int64 j_next, int64 k_next, RESULT q) {{
             step = Constant <value_int = 1> () j_next = Add (j, step) k_next = Add (k, step)
             is_left = Less (j_next, n) is_more = Less (k_next, n) d = And (is_left, is_more)
-            r = Gather (x, k) BODY }}>""",
-    "a Scan": """y = Scan <num_scan_inputs = 1, body = each (float[3,4] r) => (RESULT q)
-        { BODY }> (x)""",
+            r = Gather (x, k) t = Gather (z, k) BODY }}>""",
+    "a Scan": """y = Scan <num_scan_inputs = 2, body = each (float[3,4] r, float[4] t)
+        => (RESULT q) { BODY }> (x, z)""",
 }
 # Of each body: the nodes from `r` to `q`, the type of the result, and the nodes of the new model.
 BODIES = {
@@ -69,6 +70,22 @@ BODIES = {
         "float[3]",
         "ArgMax Cast",
     ),
+    "a shape that its type tells": (
+        """a = Exp (r) all = Constant <value_ints = [-1]> () s = Shape <start = 1> (r)
+        u = Concat <axis = 0> (all, s) q = Reshape (a, u)""",
+        "float[3,4]",
+        "Exp Reshape",
+    ),
+    "a value of all samples": (
+        "q = Tanh (v)",
+        "float[4]",
+        "Concat Expand Gather Shape Shape Tanh",
+    ),
+    "elements of two tensors": (
+        "q = Add (r, t)",
+        "float[3,4]",
+        "Add Concat Gather Reshape Shape Slice Unsqueeze",
+    ),
     "the element itself": ("q = Identity (r)", "float[3,4]", "Identity"),
 }
 
@@ -78,7 +95,7 @@ def model(spelling: str, body: str, result: str) -> onnx.ModelProto:
     dims = result.removeprefix("float[")
     return onnx.parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : 18]> '
-        f"g (float[N,3,4] x, float[4,5] w) => (float[N,{dims} y) {{ {text} }}"
+        f"g (float[N,3,4] x, float[M,4] z, float[4,5] w, float[4] v) => (float[N,{dims} y) {{ {text} }}"
     )
 
 
@@ -98,6 +115,7 @@ def test_a_map_ends_alike_in_every_spelling(spelling: str, name: str, strategy: 
     w = rng.standard_normal((4, 5)).astype(np.float32)
     for count in (1, 3):
         feed = {"x": rng.standard_normal((count, 3, 4)).astype(np.float32), "w": w}
+        feed |= {"z": rng.standard_normal((count, 4)).astype(np.float32), "v": w[:, 0]}
         before, after = (open_session(one).run(feed) for one in (given, rewritten.model))
         difference = compare(before, after)
         assert difference.equal, difference.message

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.graph.drafts import drop_uses, note
+from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, reads_of, subgraphs
 
 __all__ = ["drop_unread", "read_for", "with_outputs"]
@@ -90,8 +90,10 @@ def _drop_unread(graph: ir.Graph) -> None:
     for node in reversed(list(graph)):
         kept = [at for at, v in enumerate(node.outputs) if v.uses() or v in graph.outputs]
         if not kept:
+            for _, inner in subgraphs(node):
+                inner.outputs.clear()
+                _drop_unread(inner)
             graph.remove(node, safe=True)
-            drop_uses([node])
         elif is_operator(node, "If"):
             drop_unread(node if len(kept) == len(node.outputs) else _narrowed(graph, node, kept))
 

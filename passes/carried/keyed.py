@@ -16,7 +16,9 @@ from passes.carried.joined import Joined
 from passes.carried.last_ones import sorted_by_key
 from passes.carried.pattern import Pattern, Term
 from passes.carried.totals import rounds_in_order
+from passes.decisions import Code
 from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["KeyedRead"]
 
@@ -91,8 +93,11 @@ class KeyedRead(Pattern):
         whole = builder.op("Concat", [tensor, rows], {"axis": 0})
         found = builder.op("Gather", [whole, read], {"axis": 0})
         if self.family is not None:
-            rank = (joined.typing.rank(tensor) or 1) - 1
-            given = Begun(found, begins, rank, is_whole=True)
+            rank = joined.typing.rank(tensor)
+            if rank is None:
+                detail = f"nothing tells the rank of '{self.tensor.inner.name}'"
+                raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+            given = Begun(found, begins, rank - 1, is_whole=True)
             found = totals(joined, self.carried, given, self.family, self.dtype)
         back = builder.op("ScatterElements", [by_key.numbers, order, by_key.numbers], {"axis": 0})
         found = builder.op("Gather", [found, back], {"axis": 0})

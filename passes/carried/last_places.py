@@ -173,7 +173,9 @@ def _find_column(
     rows = placed.updates
     if placed.kind == "stacked":
         rows = through(rows, ["Reshape"], body)
-        dims, whole = evaluator.dims(rows), evaluator.dims(carried.initial) or ()
+        dims, whole = evaluator.dims(rows), evaluator.dims(carried.initial)
+        if whole is None:
+            return None
         own = tuple(dim for axis, dim in enumerate(whole) if axis not in axes)
         if dims != own or not all(isinstance(dim, int) for dim in own):
             return None

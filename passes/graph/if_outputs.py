@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, reads_of, subgraphs
 
-__all__ = ["read_for", "with_outputs"]
+__all__ = ["drop_unread", "read_for", "with_outputs"]
 
 
 def read_for(value: ir.Value) -> list[ir.Value]:
@@ -49,7 +49,7 @@ def with_outputs(node: ir.Node, kept: Collection[int]) -> ir.Node:
     """Return an If that yields some of the outputs of another, and takes its branches over.
 
     Args:
-        node: The If; it stands in no graph, and nothing reads it.
+        node: The If; it reads nothing any more.
         kept: The numbers of the outputs.
     """
     attributes = list(node.attributes.values())
@@ -79,9 +79,31 @@ def with_outputs(node: ir.Node, kept: Collection[int]) -> ir.Node:
     return new
 
 
+def drop_unread(node: ir.Node) -> None:
+    """Leave nothing in the branches of an If that its outputs do not need, at any depth."""
+    for _, graph in subgraphs(node):
+        _drop_unread(graph)
+
+
 def _drop_unread(graph: ir.Graph) -> None:
     """Remove the nodes of a branch whose results nothing reads."""
     for node in reversed(list(graph)):
-        is_read = any(v.uses() or v in graph.outputs for v in node.outputs)
-        if not is_read:
+        kept = [at for at, v in enumerate(node.outputs) if v.uses() or v in graph.outputs]
+        if not kept:
+            for _, inner in subgraphs(node):
+                inner.outputs.clear()
+                _drop_unread(inner)
             graph.remove(node, safe=True)
+        elif is_operator(node, "If"):
+            drop_unread(node if len(kept) == len(node.outputs) else _narrowed(graph, node, kept))
+
+
+def _narrowed(graph: ir.Graph, node: ir.Node, kept: Collection[int]) -> ir.Node:
+    """Put an If that yields some of the outputs of another in its place."""
+    outputs = [node.outputs[at] for at in sorted(kept)]
+    new = with_outputs(node, kept)
+    graph.insert_before(node, new)
+    for old, value in zip(outputs, new.outputs, strict=True):
+        ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    return new

@@ -63,6 +63,8 @@ def _count_loop(facts: LoopFacts, typing: Typing) -> Trips:
         if not bounds:
             raise NotAMapError(Code.EARLY_EXIT, "nothing ends it", iteration.node)
         return _gated(iteration, first, least(bounds), False)
+    if iteration.condition is None:
+        raise _ends_here_or_there(facts)
     after = [_further_iterations(condition, facts) for condition in going_on]
     return _conditional(iteration, bounds, after, first)
 
@@ -161,6 +163,15 @@ def _early_exit(facts: LoopFacts) -> NotAMapError:
     node = None if value is None else skip_identities(value).producer()
     return NotAMapError(
         Code.EARLY_EXIT, "what an iteration computes decides whether there is another", node
+    )
+
+
+def _ends_here_or_there(facts: LoopFacts) -> NotAMapError:
+    return NotAMapError(
+        Code.EARLY_EXIT,
+        "it begins without a condition: ONNX ignores then what its body yields for one, "
+        "and onnxruntime ends by it",
+        facts.iteration.node,
     )
 
 

@@ -25,6 +25,7 @@ from passes.runtimes import (
     rearranged,
     reshapes,
     running_statistics,
+    yields,
 )
 from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
 from passes.runtimes.defect import Defect, seen_in
@@ -162,6 +163,12 @@ DEFECTS: tuple[Defect, ...] = (
         loops.is_cast_back_and_captured,
         loops.before_the_casts,
         beside=anywhere,
+    ),
+    _onnxruntime(
+        "one-value-yielded-twice",
+        ("If", "Scan"),
+        yields.yields_a_value_twice,
+        yields.with_each_value_once,
     ),
     _onnxruntime(
         "inlined-loop-without-condition",

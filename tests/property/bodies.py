@@ -15,6 +15,7 @@ from tests.property import (
     moves_images,
     moves_integers,
     moves_numbers,
+    moves_ranks,
     moves_shapes,
 )
 from tests.property.pool import Array, Pool, Skip, Value, run_nodes
@@ -27,6 +28,7 @@ MOVES = [
     *moves_control.MOVES,
     *moves_images.MOVES,
     *moves_integers.MOVES,
+    *moves_ranks.MOVES,
 ]
 ROUGH_MOVES = [(12, moves_numbers.sharpen), (12, moves_numbers.matmul)]
 MOST_NODES = 9

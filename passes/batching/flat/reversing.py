@@ -47,9 +47,10 @@ def reverse_sequence(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
     place = integers(ctx, grid.place(time))
     length = integers(ctx, _length_of_rows(ctx, held, grid, grid.place(batch)))
     turned = place.compare("Less", length).where(length - 1 - place, place)
-    fits = length.compare("LessOrEqual", integers(ctx, grid.of_rows(time)))
+    is_short = length.compare("LessOrEqual", integers(ctx, grid.of_rows(time)))
+    turned = length.compare("GreaterOrEqual", 0).where(turned, FAR)
     read: list[ir.Value | None] = [grid.place(axis) for axis in range(count)]
-    read[time] = fits.where(turned, FAR).value
+    read[time] = is_short.where(turned, FAR).value
     at = rows_of_places(ctx, grid, grid, read)
     order = tuple(range(len(own)))
     made = FlatSamples(grid, order, (None,) * count)

@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import rewriter
+from passes.decisions import Code
 from rewriter.proof.compare import compare
 
 LOOP = """<ir_version: 8, opset_import: ["" : 18]>
@@ -43,3 +44,27 @@ def test_it_runs_as_often(name: str) -> None:
         found = [one.run(None, feeds)[0] for one in (before, rewriter.ReferenceEvaluator(after))]
         difference = compare({"y": found[0]}, {"y": found[1]})
         assert difference.equal, difference.message
+
+
+WITHOUT: dict[str, tuple[str, int]] = {
+    "ends": ("d = Less (j, most)", 1),
+    "ends, or goes on as before": ("p = Less (j, most) d = And (p, c)", 1),
+    "is false": ("d = Constant <value = bool {0}> ()", 1),
+    "goes on as before": ("d = Identity (c)", 0),
+    "is true": ("d = Constant <value = bool {1}> ()", 0),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_runtimes_differ_on_a_body_that_ends_a_loop_without_a_condition(name: str) -> None:
+    """ONNX ignores what the body says then; onnxruntime ends by it, as onnxscript's `break` asks.
+
+    Such a Loop stays as it is, so that each runtime does what it did.
+    """
+    text, kept = WITHOUT[name]
+    case = {"first": "", "go": '""', "most": "n", "next": text}
+    model = onnx.parser.parse_model(LOOP.format(**case))
+    after = rewriter.rewrite(model, strategy="fuse")
+    assert [node.op_type for node in after.model.graph.node].count("Loop") == kept
+    reasons = [r.code for d in after.report.decisions for r in d.reasons]
+    assert (Code.EARLY_EXIT in reasons) is bool(kept)

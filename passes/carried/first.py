@@ -19,6 +19,7 @@ from passes.graph.made import (
     operand,
     operands,
     skip_identities,
+    through,
 )
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
@@ -135,7 +136,7 @@ def _mark(value: ir.Value, inner: ir.Value, body: Scope) -> tuple[str, int] | No
     if other is inner:
         one, other = other, one
         op_type = {"Less": "Greater", "Greater": "Less"}.get(op_type, op_type)
-    number = only_number(other)
+    number = only_number(through(other, ("CastLike",)))  # a whole one stays what it is
     if one is not inner or op_type == "Greater" or number is None:
         return None
     is_near = number == int(number) and abs(number) <= _NEAR

@@ -53,9 +53,9 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     if mark is None or number.coefficient(TRIP) < 0:
         return None
     op_type, limit = mark
-    if not _is_behind(number, op_type, limit):
-        if op_type == "Less" or not _is_before(number, limit, facts):
-            return None
+    is_before = op_type == "Equal" and _is_before(number, limit, facts)
+    if not is_before and not _is_behind(number, op_type, limit):
+        return None
     flag = flags[0]
     for other in flags[1:]:
         nodes.append(added("And", [flag, other]))

@@ -80,8 +80,21 @@ class Smoothed(paddle.nn.Layer):
         return y * n.sum()
 
 
+class Counted(paddle.nn.Layer):
+    """Count the samples with a sum above 0 in a float, and add their first rows."""
+
+    def forward(self, x: Any, n: Any) -> Any:
+        count, total = paddle.zeros([1]), paddle.zeros([8])
+        for i in range(x.shape[0]):
+            if x[i].sum() > 0:
+                count = count + 1
+                total = total + x[i, 0]
+        return count + total * n.sum()
+
+
 PROGRAMS = {
     "attention_pooling": AttentionPooling,
+    "counted": Counted,
     "erase": Erase,
     "last_valid": LastValid,
     "length_means": LengthMeans,

@@ -15,6 +15,7 @@ from rewriter.proof.compare import compare
 
 PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
 LEFT = {
+    "os_smoothed": "a recurrence",
     "pd_smoothed": "a recurrence",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_gru_scan_negative": "a recurrence",
@@ -30,6 +31,7 @@ LEFT = {
 }
 """Why a model keeps a loop under ``auto``."""
 NOT_PORTABLE = {
+    "os_smoothed": "a recurrence",
     "pd_smoothed": "a recurrence",
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
     "tf_gru_scan_negative": "a recurrence",

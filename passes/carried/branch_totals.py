@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.masks import neutral_value
+from passes.carried.ones import skip_factors_of_one
 from passes.carried.pattern import Term, path_through
 from passes.carried.reductions import FAMILIES, TYPES, Reduction
 from passes.carried.selections import BranchReader, find_selection
@@ -32,7 +33,8 @@ _FARTHEST = 1 << 20
 def find_branch_total(carried: Carried, facts: LoopFacts, typing: Typing) -> Reduction | None:
     """Return what all branches join to a carried value, None if one does anything else."""
     dtype = typing.dtype(carried.initial)
-    reader = _TotalReader(carried.inner, facts.iteration.body, _counter(carried, facts, typing))
+    counter = _counter(carried, facts, typing)
+    reader = _TotalReader(carried.inner, facts.iteration.body, counter, typing)
     if dtype is None or not reader.is_total(carried.next) or reader.family is None:
         return None
     if dtype not in TYPES[reader.family]:
@@ -75,8 +77,11 @@ class _TotalReader(BranchReader):
             PaddlePaddle counts.
     """
 
-    def __init__(self, inner: ir.Value, body: ir.Graph, counter: Evaluator | None) -> None:
+    def __init__(
+        self, inner: ir.Value, body: ir.Graph, counter: Evaluator | None, typing: Typing
+    ) -> None:
         super().__init__(inner, body)
+        self._typing = typing
         self.family: str | None = None
         self.name = ""
         self.chooses = self.counts_in_floats = False
@@ -84,7 +89,7 @@ class _TotalReader(BranchReader):
 
     def is_total(self, value: ir.Value) -> bool:
         """Whether a value is the carried one, or one that others are joined to."""
-        value = skip_identities(value)
+        value = skip_factors_of_one(skip_identities(value), self.scope, self._typing)
         if value is self.inner:
             return True
         selection = find_selection(value, self.scope)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 from passes.carried.masking import Masking, Part, changed_sides
+from passes.carried.ones import skip_factors_of_one
 from passes.carried.pattern import FLOATS, Term, dependent_values, path_through
 from passes.carried.reductions import FAMILIES, TYPES, Reduction
 from passes.carried.selections import find_selection
@@ -53,7 +54,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     parts = [Part(tuple(skip_identities(term) for _, found in tail for term, _ in found))]
     signs = [sign for _, found in tail for _, sign in found]
     for end, is_turned in ends:
-        found = _chain(end, carried.inner, family, dependent, scope)
+        found = _chain(end, carried.inner, family, dependent, scope, typing)
         if not found:
             return None
         signs += [sign for _, sign in found]
@@ -119,10 +120,11 @@ def _chain(
     family: str,
     dependent: Collection[ir.Value],
     scope: Scope,
+    typing: Typing,
 ) -> _Joined | None:
     """Return what is joined to a carried value, each with its sign; None if it is more."""
     found: _Joined = []
-    while value is not inner:
+    while (value := skip_factors_of_one(value, scope, typing)) is not inner:
         node = made_by(value, *_FAMILIES, body=scope)
         link = None if node is None or _family_of(node) != family else _link(node, dependent)
         if link is None:

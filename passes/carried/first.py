@@ -1,7 +1,7 @@
 """The first iteration in which a condition holds: ``if s < 0 and flag_i: s = i``.
 
-A mark that no iteration number equals, such as -1, says that none was found so far. For the
-flags ``[0, 1, 1]`` it becomes 1.
+A mark that no iteration number equals, such as -1 or the number of iterations, says that none was
+found so far. For the flags ``[0, 1, 1]`` it becomes 1.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from passes.graph.made import (
     operand,
     operands,
     skip_identities,
+    through,
 )
 from passes.graph.scopes import Scope
+from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.number_order import is_nonnegative
+from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
 __all__ = ["find_first"]
@@ -45,19 +49,19 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     if number_of in dependent or number is None or len(own) != 1 or not asked:
         return None
     (chosen, *flags), nodes, pairs = hoist([number_of, *asked], reader.branches)
-    mark = _mark(own[0], carried.inner, reader.scope)
+    mark = _mark(own[0], carried.inner, reader.scope, facts.evaluator)
     if mark is None or number.coefficient(TRIP) < 0:
         return None
-    op_type, least = mark
-    lowest = number.replace({TRIP: Linear(0)}).number
-    if lowest is None or lowest < least + (op_type == "Equal"):
+    op_type, limit = mark
+    is_before = op_type == "Equal" and _is_before(number, limit, facts)
+    if not is_before and not _is_behind(number, op_type, limit):
         return None
     flag = flags[0]
     for other in flags[1:]:
         nodes.append(added("And", [flag, other]))
         flag = nodes[-1].outputs[0]
     flag, beside = flag_of(flag)
-    hits = Hits(None, Term(flag), None, True, ir.DataType.BOOL, True, (carried, op_type, least))
+    hits = Hits(None, Term(flag), None, True, ir.DataType.BOOL, True, (carried, op_type, limit))
     terms = (Term(flag), Term(chosen))
     name = "first iteration where a condition holds"
     return Chosen(carried, terms, hits, name, (*nodes, *beside), tuple(pairs))
@@ -125,7 +129,22 @@ _KEEPING = ("Cast", "Squeeze", "Reshape", "Unsqueeze")
 """Operators behind which a boolean is still what it was; numbers between two may have a part."""
 
 
-def _mark(value: ir.Value, inner: ir.Value, body: Scope) -> tuple[str, int] | None:
+def _is_behind(number: Linear, op_type: str, limit: Linear) -> bool:
+    """Whether what iterations take is past a mark: not less than it, or not equal to it."""
+    lowest = number.replace({TRIP: Linear(0)})
+    return is_nonnegative(lowest - limit - int(op_type == "Equal"))
+
+
+def _is_before(number: Linear, limit: Linear, facts: LoopFacts) -> bool:
+    """Whether what the last iteration takes is less than a mark, as that of all others is then."""
+    trips = facts.iteration.trips
+    count = None if trips is None else facts.evaluator.number(trips)
+    return count is not None and is_nonnegative(limit - number.replace({TRIP: count - 1}) - 1)
+
+
+def _mark(
+    value: ir.Value, inner: ir.Value, body: Scope, evaluator: Evaluator
+) -> tuple[str, Linear] | None:
     """Return what a carried number is compared with, and how, to tell that none was found."""
     node = made_by(value, "Equal", "Less", "Greater", body=body)
     if node is None:
@@ -135,11 +154,15 @@ def _mark(value: ir.Value, inner: ir.Value, body: Scope) -> tuple[str, int] | No
     if other is inner:
         one, other = other, one
         op_type = {"Less": "Greater", "Greater": "Less"}.get(op_type, op_type)
-    number = only_number(other)
-    if one is not inner or op_type == "Greater" or number is None:
+    number = only_number(through(other, ("CastLike",)))  # a whole one stays what it is
+    if one is not inner or op_type == "Greater":
         return None
+    if number is None:
+        is_plain = other in map(skip_identities, operands(node))
+        counted = evaluator.number(other) if is_plain else None
+        return None if counted is None or not is_writable(counted) else (op_type, counted)
     is_near = number == int(number) and abs(number) <= _NEAR
-    return (op_type, int(number)) if is_near else None
+    return (op_type, Linear(int(number))) if is_near else None
 
 
 _NEAR = 1 << 11

@@ -14,7 +14,9 @@ from passes.carried.running import running
 from passes.carried.weighed import before_it_is_spoilt
 from passes.carried.widths import EXTREMES, check_width
 from passes.graph.builder import Builder
+from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
+from passes.reading.written_numbers import write_number
 
 __all__ = ["Hits"]
 
@@ -44,7 +46,7 @@ class Hits:
     takes_first: bool
     dtype: ir.DataType
     is_whole: bool
-    mark: tuple[Carried, str, int] | None = None
+    mark: tuple[Carried, str, Linear] | None = None
     weighs: bool = False
 
     def position(self, joined: Joined, rows: ir.Value) -> ir.Value:
@@ -135,10 +137,14 @@ class Hits:
     def _before(self, joined: Joined) -> ir.Value:
         """Record, as one row, 1 where the initial value is a hit of its own."""
         assert self.mark is not None
-        carried, op_type, number = self.mark
+        carried, op_type, limit = self.mark
         builder, initial = joined.builder, carried.initial
-        least = joined.number(number, joined.typing.dtype(initial), initial)
-        none = builder.op(op_type, [initial, least])
+        dtype = joined.typing.dtype(initial)
+        if limit.number is not None or dtype is None:
+            mark = joined.number(limit.constant, dtype, initial)
+        else:
+            mark = builder.op("Cast", [write_number(builder, limit)], {"to": int(dtype)})
+        none = builder.op(op_type, [initial, mark])
         found = builder.op("Cast", [builder.op("Not", [none])], {"to": int(ir.DataType.INT32)})
         return builder.op("Reshape", [found, builder.ints(1)])
 

@@ -36,6 +36,7 @@ class Joined:
         branches: Whether the target has If.
         is_collected: Whether the values of all iterations are wanted, too.
         weighs_cost: Whether what would be slower than the Loop is refused.
+        is_inside: Whether the Loop stands in a body or a branch.
         made: What is recorded once, though several results of one Loop are read from it.
     """
 
@@ -48,6 +49,7 @@ class Joined:
     branches: bool = True
     is_collected: bool = False
     weighs_cost: bool = False
+    is_inside: bool = False
     made: dict[Hashable, ir.Value] = dataclasses.field(default_factory=dict)
 
     def once(self, key: Hashable, write: Callable[[], ir.Value]) -> ir.Value:

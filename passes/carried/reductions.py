@@ -19,6 +19,7 @@ from passes.carried.totals import (
 from passes.carried.weighed import weigh_totals
 from passes.carried.widths import EXTREMES, check_width
 from passes.decisions import Code
+from passes.graph.made import skip_identities
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
@@ -136,11 +137,14 @@ class Reduction(Pattern):
     def _begins_rows(self, joined: Joined) -> bool:
         """Whether the initial value may stand as one row in front of the others.
 
-        It has their shape, and what is joined is the same in any order.
+        It has their shape, and what is joined is the same in any order. What a Loop around
+        carries stays apart: it is read as a total there if one node joins it to others.
         """
         if not (self._sums_exactly or self.family in ("Max", "Min")):
             return False
         initial = self.carried.initial
+        if joined.is_inside and skip_identities(initial).producer() is None:
+            return False
         return all(same_dims(joined.typing, initial, known.dims) for known in joined.types)
 
     def _of_rows_begun(self, joined: Joined) -> ir.Value:

@@ -34,7 +34,9 @@ _NARROW = frozenset(
     }
 )
 _COUNTS = frozenset({"Shape", "Size", "ArgMax", "ArgMin", "SequenceLength"})
-_SAME = frozenset({"Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
+_SAME = frozenset(
+    {"CastLike", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"}
+)
 
 
 def rounds_in_order(family: str, dtype: ir.DataType) -> bool:

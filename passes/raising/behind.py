@@ -29,6 +29,8 @@ def write_behind(
     typings: Typings,
     opset: int,
     options: FuseOptions,
+    *,
+    is_inside: bool = False,
 ) -> list[tuple[ir.Value, ir.Value]]:
     """Record what is computed of the results of a Map, and type those that are new.
 
@@ -39,6 +41,7 @@ def write_behind(
         typings: Both typings; they know the body.
         opset: Version of ONNX's operators.
         options: Whether rounding in another order is refused.
+        is_inside: Whether the Loop stands in a body or a branch.
 
     Returns:
         Pairs of an output of the Loop and the value that takes its place.
@@ -72,6 +75,7 @@ def write_behind(
             branches="If" not in options.lacks,
             is_collected=pattern.carried.inner in collected,
             weighs_cost=_weighs_cost(options),
+            is_inside=is_inside,
             made=made,
         )
         if pattern.carried.inner in read.shaped:

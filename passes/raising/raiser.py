@@ -196,7 +196,7 @@ class Raiser:
         site = reads[-1].site
         original = site.node.attributes["body"].as_graph()
         others = {} if len(reads) > 1 else other_readings(site, original, self._read_as)
-        written = self._written(site.path)
+        written = self._written(site.path, site.node)
         try:
             written.write_finals(reads[-1])
             for read in reads:
@@ -217,8 +217,9 @@ class Raiser:
         self._replace(reads, written, readings)
         return True
 
-    def _written(self, path: str) -> Written:
-        return Written(Builder(path), self.typings, self._opset, self._options)
+    def _written(self, path: str, loop: ir.Node) -> Written:
+        is_inside = loop.graph is not self._model.graph
+        return Written(Builder(path), self.typings, self._opset, self._options, is_inside)
 
     def _replace(
         self,
@@ -245,7 +246,7 @@ class Raiser:
         """
         node = split.facts.iteration.node
         path = self.paths[node]
-        written = self._written(path)
+        written = self._written(path, split.facts.iteration.node)
         maps, rest = write_parts(split, path, self._model, reason, written)
         draft.keep(written.builder.nodes)
         self._replace(maps, written, (), rest)

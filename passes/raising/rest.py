@@ -149,6 +149,8 @@ class _RestWriter:
         for new, row in zip(made, rows, strict=True):
             dims = self.proven.dims(row)
             if dims is not None and all(isinstance(dim, int) for dim in dims):
+                if new.type is None:  # a shape without a type is not written
+                    self._type_alone(new, row)
                 new.shape = ir.Shape(dims)
 
     def _type_outputs(

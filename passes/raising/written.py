@@ -31,6 +31,7 @@ class Written:
         typings: Both typings; they gain the new values.
         opset: Version of ONNX's operators.
         options: What is asked of the rewrite.
+        is_inside: Whether the Loop stands in a body or a branch.
         loops: The Maps and Loops among the nodes.
         values: For each output of the Loop, and each tensor of rows, what stands for it.
     """
@@ -39,6 +40,7 @@ class Written:
     typings: Typings
     opset: int
     options: FuseOptions
+    is_inside: bool = False
     loops: list[ir.Node] = dataclasses.field(default_factory=list)
     values: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
 
@@ -66,7 +68,15 @@ class Written:
             made = write_map(self.builder, site)
             self.loops.append(made)
             yielded = dict(zip((r.value for r in site.results), made.outputs, strict=True))
-        behind = write_behind(self.builder, read, yielded, self.typings, self.opset, self.options)
+        behind = write_behind(
+            self.builder,
+            read,
+            yielded,
+            self.typings,
+            self.opset,
+            self.options,
+            is_inside=self.is_inside,
+        )
         computed = {old: self._computed(new) for old, new in behind}
         type_results(site, yielded | computed, self.typings)
         self.values |= yielded | computed

@@ -26,19 +26,21 @@ class Cut:
     Attributes:
         start: Where they begin, in the body.
         end: Where they end.
+        is_wide: Whether both are int64.
         tensors: What each of them reads, outside of the body.
         positions: Their rows, once they are recorded.
     """
 
     start: ir.Value
     end: ir.Value
+    is_wide: bool = True
     tensors: dict[ir.Node, ir.Value] = dataclasses.field(default_factory=dict)
     positions: ir.Value | None = None
 
     def write_even(self, builder: Builder, start: ir.Value, length: ir.Value) -> ir.Value:
         """Record ``length`` rows from a start on; later calls return them again."""
         if self.positions is None:
-            first = builder.op("Cast", [start], {"to": ir.DataType.INT64})
+            first = _widened(builder, start)
             rows = builder.arange(length)
             self.positions = builder.op("Add", [rows, first])
         return self.positions
@@ -55,7 +57,8 @@ class Cut:
             shape = builder.op("Shape", [next(iter(self.tensors.values()))])
             count = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
             rows = builder.arange(count)
-            self.positions = builder.op("Slice", [rows, start, end, builder.ints(0)])
+            bounds = [start, end] if self.is_wide else [_widened(builder, v) for v in (start, end)]
+            self.positions = builder.op("Slice", [rows, *bounds, builder.ints(0)])
         return self.positions
 
     def take_choices(self, reads: Reads) -> None:
@@ -81,6 +84,10 @@ class Cut:
         return [(first, o) for o, n in sizes if n is None or size is None or n != size]
 
 
+def _widened(builder: Builder, bound: ir.Value) -> ir.Value:
+    return builder.op("Cast", [bound], {"to": ir.DataType.INT64})
+
+
 def find_cuts(
     nodes: Iterable[ir.Node], reads: Reads, *, as_long: bool, least: int = 2
 ) -> dict[ir.Node, Cut]:
@@ -100,7 +107,9 @@ def find_cuts(
             continue
         size = None if as_long else size_along(reads.evaluator, tensor, 0) or tensor
         key = _bound(start, reads), _bound(end, reads), size
-        cuts.setdefault(key, Cut(start, end)).tensors[node] = tensor
+        dtypes = {reads.evaluator.dtype(v) for v in (start, end)}
+        cut = Cut(start, end, is_wide=dtypes == {ir.DataType.INT64})
+        cuts.setdefault(key, cut).tensors[node] = tensor
     if as_long:
         for cut in cuts.values():
             cut.take_choices(reads)

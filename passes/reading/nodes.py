@@ -84,7 +84,10 @@ def by_type(node: ir.Node, evaluator: Evaluator) -> tuple[ir.Value, ir.DataType]
 
     onnxscript writes one around each number, often like a value that is carried.
     """
-    dtype = evaluator.dtype(node.outputs[0]) if is_operator(node, "CastLike") else None
+    if not is_operator(node, "CastLike"):
+        return None
+    dtypes = (evaluator.dtype(value) for value in (node.outputs[0], operand(node, 1)))
+    dtype = next((found for found in dtypes if found is not None), None)  # a copy has no type yet
     return None if dtype is None else (operand(node, 0), dtype)
 
 

@@ -1,4 +1,4 @@
-"""The two tensors of a list of images, as the documentation makes them in C++ and JavaScript."""
+"""The two tensors of a list of images, as the documentation makes them in three languages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import re
 import shutil
 import subprocess
 import textwrap
+from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
+import rewriter
+
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "guide" / "tensor-io.md"
-BLOCKS = re.findall(r"^```\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+BLOCKS = re.findall(r"^```\w*\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
 MADE = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 100 101 102 103 104 105 | 2 3 1 2"
 """The rows of images of 2 x 3 and 1 x 2 pixels, and their sizes."""
 
@@ -49,6 +54,22 @@ def snippet(word: str) -> str:
     return found
 
 
+def test_tensors_in_numpy() -> None:
+    made: dict[str, Any] = {}
+    exec(snippet("np.concatenate([image"), made)
+    assert made["rows"].tolist() == [[0, 0, 0]] * 24 + [[1, 1, 1]] * 10
+    assert made["sizes"].tolist() == [[4, 6], [2, 5]]
+
+
+def test_padded_images_in_numpy() -> None:
+    made: dict[str, Any] = {}
+    exec(snippet("room = np.max"), made)
+    assert made["padded"].shape == (2, 4, 6, 3)
+    np.testing.assert_array_equal(made["padded"][0], 0)
+    np.testing.assert_array_equal(made["padded"][1, :2, :5], 1)
+    assert made["sizes"].tolist() == [[4, 6], [2, 5]]
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler of C++")
 def test_tensors_in_cpp(tmp_path: pathlib.Path) -> None:
     declared, _, made = snippet("struct Image").partition("\n\n")
@@ -64,3 +85,23 @@ def test_tensors_in_javascript(tmp_path: pathlib.Path) -> None:
     script = tmp_path / "rows.mjs"
     script.write_text(JAVASCRIPT.format(made=snippet("BigInt64Array")), "utf-8")
     assert subprocess.check_output(["node", script], text=True).strip() == MADE
+
+
+BLOCKS_OF_PIXELS = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[3,H,W]) xs) => (seq(float[12,h,w]) ys) {
+  ys = SequenceMap (xs) <body = one (float[3,H,W] x) => (float[12,h,w] y) {
+    any = Constant <value_ints = [-1]> () two = Constant <value_ints = [2]> ()
+    first = Constant <value_ints = [0]> () t = Constant <value_ints = [12]> ()
+    s = Shape (x) to = Concat <axis = 0> (any, s) r = Reshape (x, to)
+    c = Shape <start = 1, end = 2> (r) h = Shape <start = 2, end = 3> (r)
+    w = Shape <start = 3, end = 4> (r) h2 = Div (h, two) w2 = Div (w, two)
+    apart = Concat <axis = 0> (any, c, h2, two, w2, two) p = Reshape (r, apart)
+    q = Transpose <perm = [0, 1, 3, 5, 2, 4]> (p) again = Concat <axis = 0> (any, t, h2, w2)
+    all = Reshape (q, again) y = Squeeze (all, first) }>
+}"""
+
+
+def test_blocks_of_pixels_are_no_defect() -> None:
+    """A Reshape whose sizes are those of data of unknown rank (``F.pixel_unshuffle``)."""
+    with pytest.raises(rewriter.TargetError, match="cannot be a tensor"):
+        rewriter.optimize(onnx.parser.parse_model(BLOCKS_OF_PIXELS), tensor_io=True)

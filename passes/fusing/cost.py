@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.measured_costs import (
+    AGAIN,
     ASKED,
     BATCHED,
     BLOCKED,
@@ -158,6 +159,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     fixed += STARTED * max(0, len(loops) - 1)
     for loop in loops:
         each += ITERATION + KERNEL * _count(loop) + sum(_reads(body, loop))
+    each += AGAIN * _read_again(body, loops, typings.declared)
     each += sum(
         _split(body.site, result.output, typings.declared)
         for result in body.site.results
@@ -201,6 +203,19 @@ def _reads(body: FusedBody, nodes: Sequence[ir.Node]) -> Iterable[float]:
             yield READ["slice"]
         elif x.is_stacked or value in body.walk.promotions.values:
             yield READ["row"]
+
+
+def _read_again(body: FusedBody, loops: Sequence[Sequence[ir.Node]], typing: Typing) -> int:
+    """Return how often loops read images of any size that another one reads, too."""
+    read = [{v for node in loop for v in reads_of(node)} for loop in loops]
+    images = [v for v, source in body.sources.items() if _is_image(v, source, typing)]
+    return sum(max(0, sum(v in values for values in read) - 1) for v in images)
+
+
+def _is_image(value: ir.Value, source: ElementSource, typing: Typing) -> bool:
+    dims = typing.dims(value)
+    is_element = source.read_kind == "element"
+    return is_element and dims is not None and sum(not isinstance(d, int) for d in dims) > 1
 
 
 def _split(site: MapSite, output: int, typing: Typing) -> float:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
 from passes.batching.walk import Walk
 from passes.site import MapSite
 from passes.typing import ValueType
@@ -93,8 +94,10 @@ _ANTIALIASED = _Rate(
     lambda w: 5.0 * w.read,
 )
 _REDUCED = _Rate(lambda w: 15.0 * w.read, lambda w: 40.0 * w.read, lambda w: 2.0 * w.read)
+_WINDOWED = _Rate(lambda w: 40.0 * w.read, lambda w: 90.0 * w.read, lambda w: 1.5 * w.read)
 _PLAIN = _Rate(lambda w: 0.5 * w.made, lambda w: float(w.item * w.made), lambda w: 0.5 * w.made)
 _MOVES = frozenset({"CenterCropPad", "Pad", "Slice"})
+_WINDOWS = frozenset({"AveragePool", "Conv", "LpPool", "MaxPool"})
 _FREE = frozenset({"Constant", "Identity", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})
 
 
@@ -133,7 +136,7 @@ def flat_estimates(
         before, after = walk.type_of(value), walk.type_of(node.outputs[0])
         if node.op_type in _MOVES:
             after = after.filled_from(before)
-        rate, work = _rate(node), _work(before, after)
+        rate, work = _rate(node), _work(before, after, _in_a_row(walk.read(value), before))
         time, alone = time + rate.time(work), alone + rate.alone(work)
         most = max(most, rate.bytes(work))
     if not nodes:
@@ -168,6 +171,8 @@ def _sizes(site: MapSite, walk: Walk) -> str:
 def _rate(node: ir.Node) -> _Rate:
     if node.op_type in _MOVES:
         return _MOVED
+    if node.op_type in _WINDOWS:
+        return _WINDOWED
     if node.op_type.startswith(("Reduce", "Global")):
         return _REDUCED
     if node.op_type != "Resize":
@@ -177,11 +182,17 @@ def _rate(node: ir.Node) -> _Rate:
     return _NEAREST if node.attributes.get_string("mode", "nearest") == "nearest" else _LINEAR
 
 
-def _work(before: ValueType, after: ValueType) -> _FormWork:
+def _in_a_row(x: Batched, type_: ValueType) -> int:
+    """Return how many numbers of a flat value one row holds: those of the axes behind its grid."""
+    assert x.flat is not None
+    behind = zip(_supposed(type_), x.flat.order, strict=True)
+    return max(math.prod(size for size, at in behind if at >= x.flat.grid.rank), 1)
+
+
+def _work(before: ValueType, after: ValueType, in_a_row: int) -> _FormWork:
     read, made = _count(before), _count(after)
-    rest = min((d for d in after.dims or () if isinstance(d, int) and d), default=1)
     shrunk = math.sqrt(max(read / max(made, 1), 1.0))
-    return _FormWork(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
+    return _FormWork(read, made, made // in_a_row, 2 * math.ceil(shrunk) + 1, _item(after))
 
 
 def _count(type_: ValueType) -> int:
@@ -192,9 +203,7 @@ def _count(type_: ValueType) -> int:
 def _supposed(type_: ValueType) -> tuple[int, ...]:
     """Return the dimensions of a sample, supposed ones where they are not known."""
     dims = (None,) * (len(SIZES) + 1) if type_.dims is None else type_.dims
-    known = [d for d in dims if isinstance(d, int) and d > REST]
-    sizes = [*SIZES[len(known) :], *[REST] * len(dims)] if len(known) < len(SIZES) else []
-    sizes += [REST] * len(dims)
+    sizes = [*SIZES[-max(sum(not isinstance(d, int) for d in dims), 1) :], *[REST] * len(dims)]
     return tuple(d if isinstance(d, int) else sizes.pop(0) for d in dims)
 
 

@@ -8,6 +8,7 @@ hangs on their proportions. What a node computes costs the same in every form an
 from __future__ import annotations
 
 __all__ = [
+    "AGAIN",
     "ASKED",
     "BATCHED",
     "BLOCKED",
@@ -57,6 +58,9 @@ computes with lengths and positions."""
 
 READ = {"element": 0.4, "row": 0.5, "slice": 1.6}
 """Reading an element of a sequence, a row of a stacked tensor, a slice of a packed one."""
+
+AGAIN = 30.0
+"""Reading an image of any size from a sequence in a further loop, which copies it once more."""
 
 COLLECTED = 0.3
 """A scan output of a Loop."""

@@ -102,9 +102,11 @@ def _cut(call: NodeCall) -> None:
 
 def _shaped(call: NodeCall) -> None:
     """Reshape to sizes of which some are known, or those of axes of the data."""
-    dims = call.dims() or []
+    dims = call.dims()
     pairs = zip(call.numbers("sizes"), call.numbers("axes"), strict=True)
-    made = [dims[axis] if axis >= 0 else None if size < 0 else size for size, axis in pairs]
+    made = [
+        (dims and dims[axis]) if axis >= 0 else None if size < 0 else size for size, axis in pairs
+    ]
     call.set(call.elem_type(), made)
 
 

@@ -40,14 +40,14 @@ def newer_opset(options: Options, model: ir.Model) -> int | None:
 
 
 def candidates(
-    options: Options, model: ir.Model, *, guards: bool, opset: int | None = None
+    options: Options, model: ir.Model, *, fused: bool, opset: int | None = None
 ) -> Iterator[Candidate]:
     """Yield changes of options that are not given yet; what asks less of the user comes first.
 
     Args:
         options: The options as given.
         model: The model as given.
-        guards: Whether a guard would be better than what some map is now.
+        fused: Whether a form that costs more than a loop would be better than what is there.
         opset: What to convert the model to, None if it is new enough.
     """
     if options.strategy == "expand":
@@ -56,12 +56,12 @@ def candidates(
         if not options.tensor_io and _passes_sequences(model):
             yield _TENSORS
         asked = dataclasses.replace(options, strategy="auto")
-        rest = candidates(asked, model, guards=False, opset=opset)
+        rest = candidates(asked, model, fused=False, opset=opset)
         yield from (_both(auto, one) for one in rest)
         return
     for switch in options.strict:
         yield Candidate(f"leave out --{switch}", {switch: False})
-    if guards and options.strategy == "auto":
+    if fused and options.strategy == "auto":
         yield Candidate("--strategy fuse", {"strategy": "fuse"})
     if opset is not None:
         yield Candidate(f"--opset {opset}", {"opset": opset})

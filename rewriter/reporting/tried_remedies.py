@@ -28,6 +28,9 @@ MOST_NODES = 2000
 
 _MOST_SECONDS = 10.0
 
+_INTERFACE = ("", "")
+"""What keeps a model from its target where no node does: an input or an output."""
+
 _RANK = {
     Verdict.FUSED: 0,
     Verdict.UNROLLED: 0,
@@ -107,8 +110,8 @@ class Trials:
         findings = _Findings(self._base, _FINAL if opset is None else self._final_here())
         count = sum(1 for _ in all_nodes(self._model))
         end = time.perf_counter() + _MOST_SECONDS
-        guards = findings.want_guards
-        found = candidates(self._options, self._model, guards=guards, opset=opset)
+        fused = findings.want_guards or self._keeps_sequences
+        found = candidates(self._options, self._model, fused=fused, opset=opset)
         for tries, candidate in enumerate(found, start=1):
             is_spent = tries * count > MOST_NODES or time.perf_counter() > end
             if is_spent or findings.are_complete:
@@ -118,6 +121,12 @@ class Trials:
             if outcome is not None:
                 findings.add(candidate, outcome)
         return Remedies(True, findings.maps, findings.nodes)
+
+    @property
+    def _keeps_sequences(self) -> bool:
+        """Whether a target with loops is asked for a tensor in the place of a sequence in vain."""
+        options = self._options
+        return options.tensor_io and options.row.loop and _INTERFACE in self._base.blocked
 
     def _final_here(self) -> frozenset[Code]:
         """Return the reasons that a newer opset does not change, either."""

@@ -55,6 +55,27 @@ def test_a_size_that_is_promised_is_not_supposed() -> None:
     assert "at 256 samples of 300 x 500" in note
 
 
+WINDOWS = "y = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)"
+OTHERS = {
+    "channels in front": ("y = Pad (x, q)", "float[3,H,W]", "float[3,h,w]", 14.9),
+    "many channels": (WINDOWS, "float[1,5,H,W]", "float[1,5,H,W]", 14.8),
+    "windows": (WINDOWS, "float[1,1,H,W]", "float[1,1,H,W]", 5.2),
+}
+"""GB that 64 times four images of about 400 x 500 would take, which were measured."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_images_of_other_layouts(name: str) -> None:
+    nodes, element, result, measured = OTHERS[name]
+    pads = "q = Constant <value_ints = [0, 1, 2, 0, 0, 3]> () "
+    case = FlatCase("", pads + nodes, element, result)
+    report = rewriter.explain(case.model, target="portable", tensor_io=True)
+    (note,) = (n for d in report.decisions for n in d.notes if n.startswith("flat: about"))
+    said, _ = numbers(note.removeprefix("flat: about ").split(" at ")[0])
+    assert measured / 2.5 < said / 1000 < measured * 2.5, note
+    assert "of 400 x 500;" in note
+
+
 def test_a_loop_that_is_kept_says_what_the_flat_form_would_take() -> None:
     case = FlatCase("", SIZE + MEASURED["antialias"][0], "uint8[H,W,3]", LARGEST, stacked=True)
     report = rewriter.explain(case.model, tensor_io=True)

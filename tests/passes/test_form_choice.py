@@ -259,3 +259,21 @@ def test_what_it_costs_to_split_large_results_counts(size: int, is_batched: bool
     (decision,) = rewrite(of_size(size)).report.decisions
     assert (decision.verdict is not Verdict.EXPANDED) == is_batched
     assert is_batched or Code.COST in [reason.code for reason in decision.reasons]
+
+
+PADDED_SQUARE = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[3,{0}]) xs) => (seq(float[3,{1}]) ys) {{
+  ys = SequenceMap (xs) <body = b (float[3,{0}] x) => (float[3,{1}] y) {{
+    two = Constant <value_ints = [2]> () none = Constant <value_ints = [0]> ()
+    h = Shape <start = 1, end = 2> (x) w = Shape <start = 2, end = 3> (x) m = Max (h, w)
+    down = Sub (m, h) top = Div (down, two) bottom = Sub (down, top)
+    across = Sub (m, w) left = Div (across, two) right = Sub (across, left)
+    pads = Concat <axis = 0> (none, top, left, none, bottom, right) y = Pad (x, pads)
+  }}>
+}}"""
+
+
+def test_images_of_any_size_are_read_by_one_loop() -> None:
+    """Each loop that reads an element copies it: sizes are not worth a loop of their own."""
+    of_images = rewrite(onnx.parser.parse_model(PADDED_SQUARE.format("H,W", "M,M"))).report
+    assert [one.verdict for one in of_images.decisions] == [Verdict.EXPANDED]

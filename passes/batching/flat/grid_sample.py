@@ -26,6 +26,9 @@ _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """What opset 16 calls the modes."""
 
+_KEYS = -0.75
+"""The coefficient of the cubic polynomials."""
+
 _FARTHEST = 1e18
 """Places of points beyond it are no integers of 64 bits."""
 
@@ -102,8 +105,8 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     mode = _MODES.get(given, given)
     if x.rank != 4 or x.dims[0] != 1 or points.dims[0] != 1 or x.dtype != _FLOAT:
         raise Decline(Code.NO_RULE, "it is not of one image of float in each sample")
-    if mode == "cubic" or points.dtype != _FLOAT:
-        raise Decline(Code.NO_RULE, f"{mode} has no form for samples of several sizes")
+    if points.dtype != _FLOAT:
+        raise Decline(Code.NO_RULE, "its points are no floats")
     held, samples = with_samples(ctx, _laid(ctx, points))
     pixels = pixels_of(ctx, x, samples)
     sizes = pixels.width.cast(_FLOAT), pixels.height.cast(_FLOAT)
@@ -118,12 +121,11 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         ends = (size * 0.0, size - 1.0) if is_aligned else (size * 0.0 - 0.5, size - 0.5)
         axes.append(_Axis(size, ends, padding))
         at = at.on(lambda v: ctx.op("Round", [v])) if mode == "nearest" else at
-        found.append(axes[-1].brought_in(at))
+        # Weights of a cubic hang on how far a point lies beyond a border.
+        is_kept = mode == "cubic" and padding == "border"
+        found.append(at if is_kept else axes[-1].brought_in(at))
     (across, down), (at_x, at_y) = axes, found
-    if mode == "nearest":
-        value = _read(ctx, pixels, down, across, at_y, at_x)
-    else:
-        value = _linear(ctx, pixels, down, across, at_y, at_x)
+    value = _BY_MODE[mode](ctx, pixels, down, across, at_y, at_x)
     return [_in_front(ctx, value.value, held)]
 
 
@@ -148,6 +150,37 @@ def _linear(
     above = p[0] * (right - x) + p[1] * (x - left)
     below = p[2] * (right - x) + p[3] * (x - left)
     return above * (bottom - y) + below * (y - top)
+
+
+def _cubic(
+    ctx: Context, pixels: Pixels, down: _Axis, across: _Axis, y: Formula, x: Formula
+) -> Formula:
+    """Return the weighted sum of the sixteen pixels around each point, row by row."""
+    top, left = y.floor() - 1.0, x.floor() - 1.0
+    columns = [left + float(i) for i in range(4)]
+    by_column, by_row = _weights(x - left - 1.0), _weights(y - top - 1.0)
+    rows = []
+    for i in range(4):
+        line = [_read(ctx, pixels, down, across, top + float(i), one) for one in columns]
+        rows.append(_weighted(line, by_column))
+    return _weighted(rows, by_row)
+
+
+def _weights(beyond: Formula) -> list[Formula]:
+    """Return the weights of four places by how far a point lies behind the second one."""
+    a = _KEYS
+    ahead = 1.0 - beyond
+    outer = [((x * a - 5 * a) * x + 8 * a) * x - 4 * a for x in (beyond + 1.0, 2.0 - beyond)]
+    inner = [(x * (a + 2) - (a + 3)) * x * x + 1.0 for x in (beyond, ahead)]
+    return [outer[0], *inner, outer[1]]
+
+
+def _weighted(values: Sequence[Formula], weights: Sequence[Formula]) -> Formula:
+    terms = [value * weight for value, weight in zip(values, weights, strict=True)]
+    return terms[0] + terms[1] + terms[2] + terms[3]
+
+
+_BY_MODE = {"nearest": _read, "linear": _linear, "cubic": _cubic}
 
 
 def _laid(ctx: Context, points: Batched) -> Batched:

@@ -138,6 +138,18 @@ def _evened(ctx: Context, lengths: Lengths, step: int) -> Lengths:
     return Lengths(ctx.builder, ((integers(ctx, lengths.value) + (step - 1)) / step).value)
 
 
-def is_narrow(ctx: Context, size: ir.Value, window: ImageWindow, i: int) -> ir.Value:
-    """Return which images are smaller than a window along an axis, bool ``[B]``."""
-    return (integers(ctx, size) + window.spare(i)).compare("Less", 0).value
+def is_narrow(
+    ctx: Context, size: ir.Value, window: ImageWindow, i: int, *, may_yield_none: bool = False
+) -> ir.Value:
+    """Return which images are smaller than a window along an axis, bool ``[B]``.
+
+    Args:
+        ctx: The context.
+        size: The sizes of the images.
+        window: The window.
+        i: Which of its axes.
+        may_yield_none: Whether an image that lacks one place for a window that moves by one has
+            a result without places, which is no error.
+    """
+    least = -1 if may_yield_none and window.steps[i] == 1 else 0
+    return (integers(ctx, size) + window.spare(i)).compare("Less", least).value

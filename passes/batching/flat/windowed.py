@@ -129,13 +129,12 @@ def _windowed(
         x, window = _evened(ctx, x, window, fill)
         sizes = lengths_of(ctx, x)
         changed = {"auto_pad": "NOTSET", "pads": window.pads}
+    takes_nothing = node.op_type.startswith("Conv")
     checked = {axis: size.value for axis, size in sizes.items()}
     if node.op_type not in _CLIPPED and not window.rounds_up:
-        checked = {
-            axis: failing_where(ctx, size, [is_narrow(ctx, size, window, axis - 2)])
-            for axis, size in checked.items()
-        }
-    takes_nothing = node.op_type.startswith("Conv")
+        for axis, size in checked.items():
+            narrow = is_narrow(ctx, size, window, axis - 2, may_yield_none=not takes_nothing)
+            checked[axis] = failing_where(ctx, size, [narrow])
     images = _padded(ctx, x, checked, window, fill, takes_nothing=takes_nothing)
     merged = ctx.merged(images, x.dims)
     others = [None if o is None else o.value for o in operands[1:]]

@@ -44,13 +44,17 @@ CASES = [
             tolerance=2e-6,
             **FIXED,
         )
-        for mode in ("bilinear", "nearest")
+        for mode in ("bilinear", "nearest", "bicubic")
         for padding in ("zeros", "border", "reflection")
         for aligned in (0, 1)
     ),
     FlatCase("linear of newer opsets", POINTS + 'y = GridSample <mode = "linear"> (x, g)',
              opset=20, tolerance=2e-6, **FIXED),
+    FlatCase("cubic of newer opsets", POINTS + 'y = GridSample <mode = "cubic"> (x, g)',
+             opset=20, tolerance=2e-6, **FIXED),
     FlatCase("points of each", OWN + "y = GridSample (x, own)", tolerance=2e-6, **FIXED),
+    FlatCase("cubic, points of each", OWN + 'y = GridSample <mode = "bicubic"> (x, own)',
+             tolerance=2e-6, **FIXED),
     FlatCase("as many points as pixels", ANY + "y = GridSample (x, any)", result="float[1,3,h,w]",
              tolerance=2e-6, **GIVEN),
     FlatCase("pixels in front", "t = Transpose <perm = [2, 0, 1]> (x) z = Constant <value_ints = "
@@ -62,7 +66,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_points_that_are_no_numbers(mode: str, padding: str) -> None:
     """Those of an image of one row or column are 0 / 0."""

@@ -219,3 +219,11 @@ def test_a_window_that_is_wider_than_an_image_has_the_greatest_of_it() -> None:
     one = case("", "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2]> (x)", "float[1,3,h,w]")
     rng = np.random.default_rng(0)
     prove_flat(one, feeds=[[rng.random((1, 3, 2, n), np.float32) for n in (2, 7, 3)]])
+
+
+@pytest.mark.parametrize("pool", ["AveragePool", "LpPool", "MaxPool"])
+def test_an_image_that_lacks_one_place_for_a_window_has_no_result(pool: str) -> None:
+    nodes = f"y = {pool} <kernel_shape = [3, 3], pads = [0, 1, 0, 1]> (x)"
+    case = FlatCase(pool, nodes, "float[1,2,H,W]", "float[1,2,h,w]", tolerance=1e-6)
+    shapes = [(7, 9), (2, 20), (2, 1)]
+    prove_flat(case, feeds=[[np.ones((1, 2, *shape), np.float32) for shape in shapes]])

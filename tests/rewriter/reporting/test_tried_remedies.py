@@ -37,6 +37,9 @@ SUMS = """g (seq(float[N,M]) xs, seq(float[N,M]) zs) => (seq(float[A,B]) ys) {
 UNRANKED = """g (seq(float[]) xs) => (seq(float[]) ys) {
   [map] ys = SequenceMap (xs) <body = b (float[] e) => (float[] y) {
     p = Softmax (e)  y = Neg (p) }> }"""
+IMAGES = """g (seq(float[3,H,W]) xs) => (seq(float[3,A,B]) ys) {
+  [map] ys = SequenceMap (xs) <body = b (float[3,H,W] e) => (float[3,A,B] y) {
+    p = Constant <value_ints = [0, 1, 2, 0, 0, 3]> () q = Pad (e, p) y = Tanh (q) }> }"""
 RNN = """g (float[N,4] x, float[4] h) => (float[4] y) {
   zero = Constant <value = int64 {0}> ()
   go = Constant <value = bool {1}> ()
@@ -220,7 +223,7 @@ def test_copies_to_try_on_share_the_weights() -> None:
 @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
 def test_candidates_differ(graph: str, strategy: Any) -> None:
     options = Options(strategy, "onnxruntime", (), None, False, False, True, ())
-    found = list(candidates(options, ir.from_proto(parse(graph)), guards=True))
+    found = list(candidates(options, ir.from_proto(parse(graph)), fused=True))
     changes = [sorted((k, str(v)) for k, v in one.changes.items()) for one in found]
     assert all(changes.count(one) == 1 for one in changes)
     assert len({one.text for one in found}) == len(found)
@@ -235,3 +238,11 @@ def test_nothing_is_no_way_beside_one_that_was_tried() -> None:
     assert report.unreached[0].remedy == (
         "--input-shape x=N,2 with numbers for N (tried: target reached)"
     )
+
+
+def test_images_of_any_size_leave_as_tensors_where_their_map_is_fused() -> None:
+    """A loop is the faster form, and yields a sequence."""
+    with pytest.raises(TargetError, match=r'remedy: strategy="fuse" \(tried: target reached\)'):
+        optimize(parse(IMAGES), tensor_io=True)
+    fused = optimize(parse(IMAGES), tensor_io=True, strategy="fuse")
+    assert "Loop" not in {node.op_type for node in fused.graph.node}

@@ -34,11 +34,6 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    """Let the end of the process find what is no longer used."""
-    gc.unfreeze()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases of large tables that the default run leaves out.

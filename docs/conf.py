@@ -5,7 +5,11 @@ import importlib.metadata
 project = "seqmap"
 release = importlib.metadata.version("seqmap")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+highlight_language = "none"  # what a program prints is no program
 html_theme = "furo"
+html_show_copyright = False
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 html_title = f"seqmap {release}"
 exclude_patterns = ["upstream"]
 myst_heading_anchors = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import gc
 import zlib
@@ -28,15 +29,14 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Look for garbage seldom, and never among what was collected: a tenth of the time."""
+    """Look for garbage seldom, and never among what was collected: a tenth of the time.
+
+    The end of the process does, once; the end of pytest, which looks twice, does not.
+    """
     gc.freeze()
     gc.set_threshold(*GARBAGE)
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Let the end of the process find what is no longer used."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -43,6 +43,10 @@ def test_sphinx_builds_it_without_a_warning(tmp_path: Path) -> None:
     )
     assert built.returncode == 0, built.stderr
     assert (tmp_path / "reference" / "python.html").is_file()
+    shown = (tmp_path / "gallery" / "images.html").read_text("utf-8")
+    assert "static/pages.css" in shown
+    printed = shown.partition("holds 1 SequenceMap")[0].rpartition('<div class="highlight-')[2]
+    assert printed.startswith("none ")  # not coloured as a program
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

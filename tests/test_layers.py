@@ -32,7 +32,8 @@ ALONE = {
     "openvino": {"rewriter/backends/openvino.py"},
     "tract": {"rewriter/backends/tract.py"},
     "pyarrow": {
-        f"rewriter/apply/{name}.py" for name in ("arrow", "columns", "parts", "results", "rows")
+        f"rewriter/apply/{name}.py"
+        for name in ("arrow", "columns", "ids", "parts", "results", "rows")
     },
     "PIL": {"rewriter/apply/rows.py"},
     "ray": {"rewriter/apply/workers.py"},

@@ -100,7 +100,9 @@ def test_01_every_model_is_optimized_and_accepted(
     path: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     out = tmp_path / "out.onnx"
-    assert record_of("optimize", path, out)["verification"]["verified"] > 0
+    record = record_of("optimize", path, out)
+    if not record["report"]["nothing_to_do"]:  # an unchanged model is not verified
+        assert record["verification"]["verified"] > 0
     model = onnx.load(out)
     onnx.checker.check_model(model, full_check=True)
     open_session(model, "onnxruntime")

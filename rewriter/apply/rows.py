@@ -11,6 +11,7 @@ import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.apply.columns import Dims, read_column
+from rewriter.apply.ids import unfit
 from rewriter.running.predictor import Unreadable
 
 if TYPE_CHECKING:
@@ -119,6 +120,16 @@ class ParquetRows:
             ids += table[self._id].to_pylist() if self._id else range(low, high)
             samples += samples_of(table, self._inputs)
         return ids, samples
+
+    def unfit_ids(self) -> str:
+        """Return what is wrong with the ids; empty where they tell the samples apart."""
+        import pyarrow.parquet as pq
+
+        if self._id is None:
+            return ""
+        files = dict.fromkeys(file for file, *_ in self._groups)
+        columns = [pq.read_table(f, columns=[self._id], partitioning=None) for f in files]
+        return unfit([table[self._id] for table in columns], self._id)
 
     def _table(self, group: int) -> Any:
         import pyarrow.parquet as pq

@@ -12,7 +12,7 @@ import numpy as np
 from passes.errors import RewriteError
 from rewriter.apply.parts import Job, OutputFolder
 from rewriter.apply.results import check_names, columns_of
-from rewriter.apply.rows import open_rows
+from rewriter.apply.rows import ParquetRows, open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
@@ -93,6 +93,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         folder = OutputFolder(args.out, ())
         # The first batch fails here, before OUT is made.
         first = list(predictor(rows.read(0, args.batch_size)[1]))
+    if isinstance(rows, ParquetRows) and (complaint := rows.unfit_ids()):
+        console.warn(complaint)
     task = task.with_columns(columns_of(first, predictor.outputs))
     job = folder.begin(job, resume=args.resume)
     missing = folder.missing(job)

@@ -10,6 +10,7 @@ from typing import Any
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.feeding.feeds import Feed
 from rewriter.model_files import models
+from rewriter.proof.again import Again
 from rewriter.proof.budget import Allowance, Budget
 from rewriter.proof.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
 from rewriter.proof.compare import Difference, as_known, compare
@@ -25,7 +26,7 @@ from rewriter.proof.engines import (
     run_on_onnxruntime,
 )
 from rewriter.proof.finding import Expected, Finding, named, stopped, worse
-from rewriter.proof.rounding import rounds_alike
+from rewriter.proof.rounding import may_round_alike, rounds_alike
 from rewriter.proof.unjudged import find_unjudged
 
 __all__ = ["Judge"]
@@ -132,7 +133,8 @@ class Judge:
             return stopped(actual, engine)
         note = f"{UNJUDGED}{self._unjudged}" if self._unjudged else ""
         evaluated = functools.partial(self._reference_before.run, feed.values)
-        return Finding(self._beyond_rounding(expected, evaluated, actual), engine, note)
+        again = Again(self._runtime_before, feed.values, evaluated)
+        return Finding(self._beyond_rounding(expected, again, actual), engine, note)
 
     def _expected(self, feed: Feed) -> Expected:
         if self._last is None or self._last[0] is not feed:
@@ -181,7 +183,8 @@ class Judge:
         if isinstance(on_reference, StoppedError):
             return stopped(on_reference, "reference")
         own = functools.cache(lambda: self._runtime_before.run(feed.values, is_gauged=True))
-        difference = self._beyond_rounding(expected, own, on_reference)
+        again = Again(self._reference_before, feed.values, own)
+        difference = self._beyond_rounding(expected, again, on_reference)
         knows = not (isinstance(on_reference, BackendError) and on_reference.is_limit)
         if not self.has_runtime or (knows and not difference.equal):
             return Finding(named(difference, "reference"), "reference")
@@ -202,28 +205,27 @@ class Judge:
             # Both models compute the same here, and so they do there: the engines differ.
             note = f"{ENGINES_DIFFER}{other.message}"
             return Finding(difference, _BOTH, note)
-        other = self._beyond_rounding(expected, own, actual)
+        other = self._beyond_rounding(expected, again, actual)
         return Finding(worse(difference, named(other, "onnxruntime")), _BOTH)
 
-    def _beyond_rounding(
-        self, expected: Values, other: Callable[[], Outcome], actual: Outcome
-    ) -> Difference:
+    def _beyond_rounding(self, expected: Values, again: Again, actual: Outcome) -> Difference:
         """Compare, and say nothing of what is no more than the rounding of a long sum.
 
         Args:
             expected: The outputs of ``before`` on one engine.
-            other: Gives those on the other engine.
+            again: Gives other outputs of ``before`` that differ from those by rounding alone.
             actual: The outputs of ``after``.
         """
         difference = self._difference(expected, actual)
-        if difference.equal or isinstance(actual, BackendError) or not self.has_runtime:
+        if difference.equal or isinstance(actual, BackendError):
             return difference
-        elsewhere = other()
-        if isinstance(elsewhere, BackendError):
+        tolerances = (self._rtol, self._atol)
+        if not may_round_alike(expected, actual, *tolerances):
             return difference
-        if not rounds_alike(expected, elsewhere, actual, self._rtol, self._atol):
-            return difference
-        return dataclasses.replace(difference, message="")
+        for elsewhere in again.outcomes(self.has_runtime):
+            if rounds_alike(expected, elsewhere, actual, *tolerances):
+                return dataclasses.replace(difference, message="")
+        return difference
 
     def _difference(self, expected: Values, actual: Outcome) -> Difference:
         if isinstance(actual, BackendError):

@@ -99,7 +99,7 @@ def told_rest(cases: Sequence[Case]) -> str:
     counts = collections.Counter(case.verdict for case in cases)
     rest = ""
     if only_after := counts["defined only after"]:
-        rest += f"; on {only_after} only the new model runs"
+        rest += f"; on {only_after} the model as given fails, and the new one runs"
     if fails := counts["before fails"]:
         rest += f"; on {fails} the model as given fails"
     skipped = [case for case in cases if case.verdict == "skipped"]

@@ -81,6 +81,33 @@ def test_each_sample_has_a_row_with_its_id(tmp_path: Path, words: tuple[str, ...
     _check(tmp_path, samples, id_="key")
 
 
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        pytest.param(["a", "b", "c", "d"], "", id="fit"),
+        pytest.param(["a", "b", "a", "a"], "2 have one that stands before", id="doubled"),
+        pytest.param(["a", None, "c", None], "2 of 4 samples have none", id="absent"),
+        pytest.param(
+            [1, None, 1, 2],
+            "1 of 4 samples have none and 1 have one that stands before",
+            id="both",
+        ),
+        pytest.param([[1], [2], [1], [2]], "", id="lists are not compared"),
+    ],
+)
+def test_ids_that_do_not_tell_samples_apart_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], keys: list[Any], complaint: str
+) -> None:
+    _write(tmp_path, len(keys))
+    table = pq.read_table(tmp_path / "in.parquet")
+    pq.write_table(table.set_column(0, "key", pa.array(keys)), tmp_path / "in.parquet")
+    assert _apply(tmp_path, "--id", "key") == 0
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert ("does not tell the samples apart" in told) is bool(complaint)
+    assert pq.read_table(tmp_path / "out").column("key").to_pylist() == keys
+
+
 def test_bad_samples_have_an_error_and_the_status_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

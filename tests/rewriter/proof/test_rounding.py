@@ -7,7 +7,8 @@ from onnx import numpy_helper
 
 from rewriter.feeding.feeds import Feed
 from rewriter.proof import judging
-from rewriter.proof.rounding import rounds_alike
+from rewriter.proof.again import beside
+from rewriter.proof.rounding import may_round_alike, rounds_alike
 from rewriter.proof.validation import validate
 
 pytestmark = pytest.mark.quick
@@ -85,6 +86,77 @@ def test_a_long_sum_in_another_order_is_right(monkeypatch):
     assert check.ok, check.summary
     monkeypatch.setattr(judging, "rounds_alike", lambda *_: False)
     assert not validate(*models).ok  # the numbers differ by more than their own tolerance
+
+
+def test_the_neighbours_of_a_feed_tell_where_there_is_one_engine(monkeypatch):
+    """No result is worth more digits than its inputs have."""
+    models = long_sum("y = MatMul(x, w)"), long_sum(HALVES)
+    feeds = [case.feed for case in validate(*models).cases]
+
+    def verdicts(*models):
+        judge = judging.Judge(*models)
+        judge.has_runtime = False
+        return {judge.case(Feed("given", feed)).verdict for feed in feeds}
+
+    assert verdicts(*models) == {"equal"}
+    assert verdicts(models[0], long_sum(SHIFTED)) == {"differs"}
+    monkeypatch.setattr(judging, "rounds_alike", lambda *_: False)
+    assert "differs" in verdicts(*models)
+
+
+@pytest.mark.parametrize(
+    ("actual", "may"),
+    [
+        pytest.param((100, 0.255), True, id="small beside the largest number"),
+        pytest.param((100, 0.3), False, id="large"),
+        pytest.param((100, np.nan), False, id="no number"),
+    ],
+)
+def test_how_far_rounding_may_go(actual, may):
+    assert may_round_alike({"y": LARGE}, float32(*actual)) is may
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(np.array([1.0, -2.0], np.float32), id="a tensor"),
+        pytest.param([np.array([1.0], np.float16), np.array([2.0], np.float16)], id="a list"),
+        pytest.param(np.array(3.0), id="a number"),
+    ],
+)
+def test_neighbours_are_next_to_what_is_fed(value):
+    moved = beside({"x": value, "n": np.array(3)}, 0)
+    assert moved is not None
+    assert moved["n"] == 3
+    pairs = (
+        zip(value, moved["x"], strict=True) if isinstance(value, list) else [(value, moved["x"])]
+    )
+    for old, new in pairs:
+        assert new.dtype == old.dtype
+        assert (old != new).all()
+        np.testing.assert_array_almost_equal_nulp(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(np.array([3]), id="integers"),
+        pytest.param(None, id="absent"),
+        pytest.param([], id="an empty list"),
+        pytest.param(np.array(["a"], object), id="texts"),
+    ],
+)
+def test_what_has_no_neighbours(value):
+    assert beside({"x": value}, 0) is None
+
+
+def test_zeros_and_ends_stay():
+    values = np.array([0.0, np.inf, np.nan, np.finfo(np.float32).max], np.float32)
+    for seed in range(3):
+        moved = beside({"x": values}, seed)
+        assert moved is not None
+        np.testing.assert_array_equal(moved["x"][:3], values[:3])
+        assert np.isfinite(moved["x"][3])
 
 
 def test_it_is_right_where_onnxruntime_judges(monkeypatch):

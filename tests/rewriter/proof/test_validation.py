@@ -79,7 +79,7 @@ class TestVerdicts:
         assert verdicts(check)[3] == "defined only after"
         assert "the sequence is empty" in check.cases[3].message
         assert check.verified == 7
-        assert check.summary.endswith("; on 1 only the new model runs")
+        assert check.summary.endswith("; on 1 the model as given fails, and the new one runs")
 
     def test_defined_only_after_proves_nothing(self):
         check = validate(JOIN, JOIN_ALL, inputs={"xs": []})

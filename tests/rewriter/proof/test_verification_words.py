@@ -37,7 +37,7 @@ def test_who_judged(cases: list[Case], expected: str) -> None:
         ([case()], "largest difference from the model before 1.0e-07"),
         (
             [case(), case("defined only after"), case("before fails")],
-            "; on 1 only the new model runs; on 1 the model as given fails",
+            "; on 1 the model as given fails, and the new one runs; on 1 the model as given fails",
         ),
         (
             [case(message=f"{ENGINES_DIFFER}output 'y'[0]: 1 and 2")],

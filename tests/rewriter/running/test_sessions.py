@@ -39,6 +39,27 @@ def test_bound_inputs_stay(rows: Path) -> None:
         session.bind(bias=None).run()
 
 
+@pytest.mark.parametrize("names", [None, ["y"], ("y",)])
+def test_the_call_of_an_inference_session(rows: Path, names: Any) -> None:
+    (y,) = seqmap.session(rows).run(names, {"x": X, "bias": ONE})
+    np.testing.assert_array_equal(y, [[0, 3, 0, 5]])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param(
+            (["z"], {"x": X, "bias": ONE}), "no output 'z'; its outputs are y", id="name"
+        ),
+        pytest.param(({"x": X, "bias": ONE}, None, None), "run takes the inputs, or", id="three"),
+        pytest.param((None, {"x": X}), "bias", id="an input is missing"),
+    ],
+)
+def test_wrong_calls(rows: Path, given: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(seqmap.RewriteError, match=message):
+        seqmap.session(rows).run(*given)
+
+
 def test_sequences_are_lists(tmp_path: Path, ragged: Path) -> None:
     assert "seq(" in RAGGED
     outputs = seqmap.session(ragged).run({"xs": [X[0, :2], ONE]})

@@ -6,6 +6,7 @@ import onnx
 import onnx.inliner
 import onnx_ir as ir
 
+from passes.graph.graphs import is_operator
 from passes.typing import TypeValuesPass
 from rewriter.backends.optimized_graph import before_placement
 from rewriter.backends.session import BackendError
@@ -53,14 +54,15 @@ def place(model: ir.Model, target: Target) -> PredictedPlacement | None:
         copy = onnx.inliner.inline_local_functions(copy)
     loaded = protos.from_proto(copy)
     TypeValuesPass()(loaded)
-    found = predict(loaded, table, "; ".join([*notes, *_layout_note(loaded, table)]))
-    return found
+    notes += [*_layout_note(loaded, table), *_cast_note(model, table)]
+    return predict(loaded, table, "; ".join(notes))
 
 
 def _too_much(model: ir.Model) -> str:
     if model_facts(model).weight_bytes > MOST_BYTES:
         return "the weights are large"
-    values = (value for node in model.graph.all_nodes() for value in node.outputs)
+    made = (value for node in model.graph.all_nodes() for value in node.outputs)
+    values = (*model.graph.inputs, *model.graph.initializers.values(), *made)
     if any(value.dtype is not None and value.dtype.name.lower() in _HALF for value in values):
         return "the host computes half-precision floats in another type"
     return ""
@@ -73,6 +75,16 @@ def _layout_note(model: ir.Model, table: KernelTable) -> list[str]:
     ):
         return []
     return ["Transpose nodes that WebGPU puts around what it computes channels last do not count"]
+
+
+def _cast_note(model: ir.Model, table: KernelTable) -> list[str]:
+    """Of Casts in a row the optimization leaves one, where a plugin may compute a part of them."""
+    if table.kind != "plugin":
+        return []
+    casts = (node for node in model.graph.all_nodes() if is_operator(node, "Cast"))
+    sources = (value.producer() for node in casts for value in node.inputs if value is not None)
+    in_a_row = any(is_operator(source, "Cast") for source in sources)
+    return ["Casts that follow one another count as one"] if in_a_row else []
 
 
 def off_device(placement: PredictedPlacement) -> list[Unreached]:

@@ -104,6 +104,33 @@ def test_predictions(
     assert (found.device, found.copies, found.copies_per_iteration) == (device, copies, inside)
 
 
+NOTES = {
+    "half precision that only an input has": (
+        "g (float16[N,M] h) => (int64[K] y) { y = ArgMin <keepdims = 0> (h) }",
+        "cuda",
+        "counted without onnxruntime's own optimization: the host computes half-precision floats",
+    ),
+    "Casts in a row, of which WebGPU computes one": (
+        "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
+        "webgpu",
+        "Casts that follow one another count as one",
+    ),
+    "the same on CUDA, which computes both": (
+        "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
+        "cuda",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "target", "note"), NOTES.values(), ids=NOTES)
+def test_what_a_prediction_cannot_know_is_noted(text: str, target: str, note: str) -> None:
+    found = place(from_proto(parse(text)), find_target(target))
+    assert found is not None
+    assert found.note.startswith(note)
+    assert bool(found.note) == bool(note)
+
+
 def test_a_report_holds_the_placement() -> None:
     report = rewriter.explain(parse(UNIQUE), target="cuda")
     placement = report.to_dict()["placement"]

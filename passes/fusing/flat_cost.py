@@ -133,10 +133,12 @@ def flat_estimates(
     time, alone, most = 0.0, STEP, 0.0
     nodes = _flat_nodes(site, walk)
     for node, value in nodes:
-        before, after = walk.type_of(value), walk.type_of(node.outputs[0])
+        read, after = walk.read(value), walk.type_of(node.outputs[0])
+        before = walk.type_of(value)
+        before = read.type if before.dims is None else before
         if node.op_type in _MOVES:
             after = after.filled_from(before)
-        rate, work = _rate(node), _work(before, after, _in_a_row(walk.read(value), before))
+        rate, work = _rate(node), _work(before, after, _in_a_row(read, before))
         time, alone = time + rate.time(work), alone + rate.alone(work)
         most = max(most, rate.bytes(work))
     if not nodes:

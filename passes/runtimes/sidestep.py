@@ -81,7 +81,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
             self._present |= {node.op_type for node in walk_nodes(made)}
-            made = [node for node in made if node.graph is not None]
+            made = _standing(made, model)
             # A new node may make a constant of a condition, or be taken together with old ones.
             beside = self._beside(model, set(made)) if made else {}
             types = types.after(made)
@@ -124,6 +124,12 @@ def _is_left(node: ir.Node) -> bool:
     return node.graph is not None and (
         not node.inputs or any(value is not None for value in node.inputs)
     )
+
+
+def _standing(nodes: Collection[ir.Node], model: ir.Model) -> list[ir.Node]:
+    """Return the nodes that stand in a model, and in no graph of a node that is gone."""
+    standing = set(all_nodes(model)) if nodes else set[ir.Node]()
+    return [node for node in nodes if node in standing]
 
 
 def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:

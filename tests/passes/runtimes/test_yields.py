@@ -41,6 +41,30 @@ def test_an_if_of_a_body(name: str, strategy: Strategy) -> None:
                 np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+def test_an_if_in_a_branch_of_another() -> None:
+    """What takes the place of the inner one is gone, with its branch, once the outer one is."""
+    text = """g (float[N] x, int64[1] s, int64[1] e, bool p) => (float[] y, float[] z) {
+        y, z0 = If (p) <else_branch = o () => (float[] k, float[] k) { k = Neg(x) },
+            then_branch = t () => (float[] c, float[] c) {
+                a, b = If (p) <else_branch = i () => (float[] f, float[] f) { f = Exp(x) },
+                    then_branch = h () => (float[] d, float[] d) { d = Slice(x, s, e) }>
+                m = ReduceMax(x)
+                c0 = Add(a, b)
+                c = Add(c0, m) }>
+        r = Max(z0, y)
+        z = ReduceMax(r) }"""  # whose form hangs on the types
+    model = ir.from_proto(onnx.parser.parse_model(HEAD + text))
+    given = ir.to_proto(model)
+    assert SidestepDefectsPass()(model).modified
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    one, two = np.array([1]), np.array([2])
+    for p in (True, False):
+        feeds = {"x": np.array([3, 5, 4], np.float32), "s": one, "e": two, "p": np.array(p)}
+        expected = rewriter.ReferenceEvaluator(given).run(None, feeds)
+        for ours, other in zip(session.run(None, feeds), expected, strict=True):
+            np.testing.assert_allclose(ours, other, rtol=1e-6)
+
+
 def test_a_scan() -> None:
     model = ir.from_proto(onnx.parser.parse_model(HEAD + SCAN))
     assert SidestepDefectsPass()(model).modified

@@ -1,19 +1,19 @@
 """What samples that differ along several axes take as flat values, and in a Loop: time and memory.
 
-The numbers were measured under onnxruntime on one core (``python -m benchmarks.images`` measures
-them). They say which of the two a reader should want, not how long a model takes.
+The numbers (`flat_rates`) say which of the two a reader should want, not how long a model takes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.batching.walk import Walk
+from passes.fusing.flat_rates import AS_THEY_LIE, BY_NUMBER, PLAIN, FormWork, rate_of
+from passes.fusing.flat_reads import FREE, MOVES, is_out_of_order, reads_by_number, rows_by_number
 from passes.site import MapSite
 from passes.typing import ValueType
 from passes.typing.value_types import is_number
@@ -28,9 +28,6 @@ COUNT, SIZES = 256, (400, 500)
 
 REST = 3
 """The size that a further unknown dimension is taken to have."""
-
-INDEX = 40
-"""Bytes of the places that one row is read from, and of one sum of them."""
 
 STEP = 1100.0
 """Nanoseconds of one iteration of a Loop, and of reading and collecting an element."""
@@ -54,51 +51,12 @@ class Estimate:
 
 
 @dataclasses.dataclass(frozen=True)
-class _FormWork:
-    """The size of one node's work for one sample.
+class _NodeCost:
+    """The bytes and nanoseconds that a node takes for one sample, and nanoseconds in a Loop."""
 
-    Attributes:
-        read: Numbers of the sample that it reads.
-        made: Numbers of its result.
-        pixels: Rows of its result.
-        taps: How many places one of an antialiased result sums along an axis.
-        item: Bytes of a number.
-    """
-
-    read: int
-    made: int
-    pixels: int
-    taps: int
-    item: int
-
-
-@dataclasses.dataclass(frozen=True)
-class _Rate:
-    """Nanoseconds and bytes of a kind of node, flat, and nanoseconds of it in a Loop."""
-
-    time: Callable[[_FormWork], float]
-    bytes: Callable[[_FormWork], float]
-    alone: Callable[[_FormWork], float]
-
-
-_MOVED = _Rate(
-    lambda w: 14.0 * w.pixels,
-    lambda w: float(INDEX * w.pixels + w.item * w.made),
-    lambda w: 0.6 * w.made,
-)
-_NEAREST = _Rate(lambda w: 10.0 * w.pixels, lambda w: 17.0 * w.pixels, lambda w: 2.7 * w.made)
-_LINEAR = _Rate(lambda w: 50.0 * w.made, lambda w: 86.0 * w.made, lambda w: 12.0 * w.made)
-_ANTIALIASED = _Rate(
-    lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made),
-    lambda w: 9.0 * w.taps * math.sqrt(w.read * w.made) + w.item * w.read,
-    lambda w: 5.0 * w.read,
-)
-_REDUCED = _Rate(lambda w: 15.0 * w.read, lambda w: 40.0 * w.read, lambda w: 2.0 * w.read)
-_WINDOWED = _Rate(lambda w: 40.0 * w.read, lambda w: 90.0 * w.read, lambda w: 1.5 * w.read)
-_PLAIN = _Rate(lambda w: 0.5 * w.made, lambda w: float(w.item * w.made), lambda w: 0.5 * w.made)
-_MOVES = frozenset({"CenterCropPad", "Pad", "Slice"})
-_WINDOWS = frozenset({"AveragePool", "Conv", "LpPool", "MaxPool"})
-_FREE = frozenset({"Constant", "Identity", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})
+    bytes: float
+    time: float
+    alone: float
 
 
 def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None:
@@ -130,19 +88,13 @@ def flat_estimates(
         walk: What became of its nodes.
         count: How many samples there are.
     """
-    time, alone, most = 0.0, STEP, 0.0
-    nodes = _flat_nodes(site, walk)
-    for node, value in nodes:
-        read, after = walk.read(value), walk.type_of(node.outputs[0])
-        before = walk.type_of(value)
-        before = read.type if before.dims is None else before
-        if node.op_type in _MOVES:
-            after = after.filled_from(before)
-        rate, work = _rate(node), _work(before, after, _in_a_row(read, before))
-        time, alone = time + rate.time(work), alone + rate.alone(work)
-        most = max(most, rate.bytes(work))
-    if not nodes:
+    parts = [_of_node(walk, node, value) for node, value in _flat_nodes(site, walk)]
+    moved = [value for value in site.body.outputs if is_out_of_order(walk.read(value))]
+    parts += [_of_moved(walk.type_of(value)) for value in moved]
+    if not parts:
         return None
+    time, alone = sum(part.time for part in parts), STEP + sum(part.alone for part in parts)
+    most = max(part.bytes for part in parts)
     results = [walk.type_of(value) for value in site.body.outputs]
     collected = float(sum(_count(type_) * _item(type_) for type_ in results))
     return (
@@ -151,12 +103,43 @@ def flat_estimates(
     )
 
 
+def _of_node(walk: Walk, node: ir.Node, value: ir.Value) -> _NodeCost:
+    """Return what a node takes that reads a flat value."""
+    before, after = walk.type_of(value), walk.type_of(node.outputs[0])
+    if node.op_type in MOVES:
+        after = after.filled_from(before)
+    x = walk.read(value)
+    work, rate = (
+        _work(before, after, _in_a_row(x, before)),
+        rate_of(node, crosses=_crosses(x, node)),
+    )
+    alone = rate.alone(work)
+    if rate in AS_THEY_LIE and reads_by_number(walk, node):
+        rows = rows_by_number(walk, node, value)
+        pixels = work.read if rows is None else work.made // _in_a_row(rows, after)
+        rate, work = BY_NUMBER, dataclasses.replace(work, pixels=pixels)
+    return _NodeCost(rate.bytes(work), rate.time(work), alone)
+
+
+def _crosses(x: Batched, node: ir.Node) -> bool:
+    """Whether samples differ along the axis that a node names, or else the last one."""
+    if x.flat is None:
+        return False
+    return x.flat.is_ragged(node.attributes.get_int("axis", -1) % len(x.flat.order))
+
+
+def _of_moved(type_: ValueType) -> _NodeCost:
+    """Return what a result takes whose numbers are moved."""
+    work = _work(type_, type_, 1)
+    return _NodeCost(BY_NUMBER.bytes(work), BY_NUMBER.time(work), PLAIN.alone(work))
+
+
 def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
     """Return the nodes that take time on flat samples, and the first of these that each reads."""
     found = []
     for node in site.body:
         flat = [value for value in node.inputs if value is not None and walk.read(value).is_flat]
-        if node.op_type not in _FREE and flat:
+        if node.op_type not in FREE and flat:
             found.append((node, flat[0]))
     return found
 
@@ -170,31 +153,19 @@ def _sizes(site: MapSite, walk: Walk) -> str:
     return f"{supposed[first]} x {supposed[second]}"
 
 
-def _rate(node: ir.Node) -> _Rate:
-    if node.op_type in _MOVES:
-        return _MOVED
-    if node.op_type in _WINDOWS:
-        return _WINDOWED
-    if node.op_type.startswith(("Reduce", "Global")):
-        return _REDUCED
-    if node.op_type != "Resize":
-        return _PLAIN
-    if node.attributes.get_int("antialias", 0):
-        return _ANTIALIASED
-    return _NEAREST if node.attributes.get_string("mode", "nearest") == "nearest" else _LINEAR
-
-
 def _in_a_row(x: Batched, type_: ValueType) -> int:
     """Return how many numbers of a flat value one row holds: those of the axes behind its grid."""
-    assert x.flat is not None
-    behind = zip(_supposed(type_), x.flat.order, strict=True)
+    sizes = _supposed(type_)
+    if x.flat is None or len(sizes) != len(x.flat.order):
+        return 1
+    behind = zip(sizes, x.flat.order, strict=True)
     return max(math.prod(size for size, at in behind if at >= x.flat.grid.rank), 1)
 
 
-def _work(before: ValueType, after: ValueType, in_a_row: int) -> _FormWork:
+def _work(before: ValueType, after: ValueType, in_a_row: int) -> FormWork:
     read, made = _count(before), _count(after)
     shrunk = math.sqrt(max(read / max(made, 1), 1.0))
-    return _FormWork(read, made, made // in_a_row, 2 * math.ceil(shrunk) + 1, _item(after))
+    return FormWork(read, made, made // in_a_row, 2 * math.ceil(shrunk) + 1, _item(after))
 
 
 def _count(type_: ValueType) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.flat.samples import AxisTable, FlatSamples
@@ -106,6 +107,8 @@ def picked(
     valid = _within(ops, at, flat.size(axis)) if may_miss else None
     if table is None:
         return AxisTable(count, is_fixed, inside, None, valid)
+    if table.is_fixed and not table.least and (may_miss or not is_fixed):
+        table = _with_spare(ops, table)
     inside = _for_each(ops, inside, flat)
     index = _taken(ops, _for_each(ops, table.index, flat), inside, table.weight is not None)
     weight = table.weight
@@ -116,6 +119,29 @@ def picked(
         kept = ops.op("GatherElements", [known, inside], {"axis": 1})
         valid = kept if valid is None else ops.op("And", [kept, valid])
     return AxisTable(count, is_fixed, index, weight, valid)
+
+
+def _with_spare(ops: Operators, table: AxisTable) -> AxisTable:
+    """Return a table with a place behind all others, which may be picked where it has none.
+
+    What is picked of no place lies behind a sample, or reads nothing: it means nothing.
+    """
+
+    def longer(value: ir.Value | None, zero: np.ndarray) -> ir.Value | None:
+        if value is None:
+            return None
+        sides = [ops.shape(value, 0, 1), ops.ints(1)]
+        if table.weight is not None and value is not table.valid:
+            sides.append(ops.shape(value, 2, 3))
+        shape = ops.op("Concat", sides, {"axis": 0})
+        spare = ops.op("Expand", [ops.builder.constant(zero), shape])
+        return ops.op("Concat", [value, spare], {"axis": 1})
+
+    index = longer(table.index, np.zeros((), np.int64))
+    assert index is not None
+    weight = longer(table.weight, np.zeros((), np.float32))
+    valid = longer(table.valid, np.zeros((), np.bool_))
+    return dataclasses.replace(table, index=index, weight=weight, valid=valid)
 
 
 def _for_each(ops: Operators, table: ir.Value, flat: FlatSamples) -> ir.Value:

@@ -14,7 +14,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import alike
-from passes.batching.flat.moves import read_simply, stacked_again
+from passes.batching.flat.moves import read_if_simple, read_simply, stacked_again
 from passes.batching.flat.named_parts import names_parts, parts_of, parts_set
 from passes.batching.flat.reading import in_order
 from passes.batching.flat.row_positions import coordinates, row_positions
@@ -57,7 +57,7 @@ def _lies_across(data: Batched) -> bool:
 
 def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Elements of flat samples, or of shared data by flat positions."""
-    simple = read_simply(ctx, node, operands)
+    simple = read_if_simple(ctx, node, operands)
     if simple is not None:
         return simple
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
@@ -86,7 +86,7 @@ def _parts(ctx: Context, data: Batched, positions: Batched) -> Output:
 
 def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Updates of flat samples, or at flat positions of samples of one shape."""
-    simple = read_simply(ctx, node, operands)
+    simple = read_if_simple(ctx, node, operands)
     if simple is not None:
         return simple
     data, positions, updates = (_on_an_axis(ctx, ctx.operand(operands, i)) for i in range(3))

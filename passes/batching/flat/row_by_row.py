@@ -8,6 +8,7 @@ A Relu of images ``[2, 3]`` and ``[1, 4]`` runs once, on ten rows.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, spread_alike
 from passes.batching.layouts import flats_of, present, with_flat
 from passes.decisions import Code, Decline
+from passes.graph.drafts import drafting
 
 __all__ = ["are_alike", "broadcasting", "clip", "matrix_rows", "on_one_grid", "rows"]
 
@@ -35,8 +37,25 @@ def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Numpy broadcasting of flat samples with each other, with shared and with stacked values."""
     reads_first = _is_read(operands) or _may_fail_elsewhere(ctx, node, operands)
-    if _have_one_shape(operands) and reads_first:
-        return restacked(ctx, node, operands)
+    if not _have_one_shape(operands):
+        return _on_rows(ctx, node, operands, reads_first=reads_first)
+    if not reads_first:
+        # An operand of a size that nothing tells has no place beside the rows.
+        with contextlib.suppress(Decline), drafting() as draft:
+            found = _on_rows(ctx, node, operands, reads_first=False)
+            draft.keep_all()
+            return found
+    return restacked(ctx, node, operands)
+
+
+def _on_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], *, reads_first: bool
+) -> Sequence[Output]:
+    """Run a node on all rows at once.
+
+    Raises:
+        Decline: An operand does not lie as the rows do.
+    """
     given, flat = on_one_grid(ctx, operands, reads_first=reads_first)
     inputs = [None if x is None else aligned(ctx, x, flat) for x in given]
     new = ctx.same(node, inputs)

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.axis_table import largest, picked, places
 from passes.batching.flat.formula import Formula, integers
-from passes.batching.flat.moves import entry, has_fill, restacked, rows_again
+from passes.batching.flat.moves import entry, has_fill, restacked, rows_again, with_axis_in_grid
 from passes.batching.flat.reading import as_stacked
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.layouts import Batched
@@ -30,7 +30,8 @@ __all__ = ["center_crop_pad", "pad", "padded_along"]
 def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Crop or pad each sample around its middle.
 
-    An axis beside the ragged ones is cropped or padded once all samples have one shape.
+    An axis beside the ragged ones is cropped or padded once all samples have one shape; where they
+    do not come to have one, each place along it becomes a row.
     """
     x = _settled(ctx, operands)
     if x is None:
@@ -43,6 +44,12 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     rank = len(flat.order)
     axes = [a % rank for a in node.attributes.get_ints("axes", range(rank))]
     known = ctx.constant(targets)
+    if not targets.is_shared or any(flat.is_ragged(a) for a in range(rank) if a not in axes):
+        numbers = [None] * len(axes) if known is None else known.reshape(-1).tolist()
+        changed = [a for a, n in zip(axes, numbers, strict=False) if n is None or n != x.dims[a]]
+        x = _with_axes_in_grid(ctx, x, changed)
+        flat = x.flat
+        assert flat is not None
     tables, beside = list(flat.tables), list[tuple[int, ir.Value]]()
     for position, axis in enumerate(axes):
         at = flat.order[axis]
@@ -61,12 +68,22 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     made = _with_zeros(ctx, x, made)
     if not beside:
         return [ctx.flat(x.value, made)]
-    if not made.has_one_shape or not targets.is_shared:
-        raise Decline(Code.RAGGED, "it crops or pads samples of several sizes along other axes")
     whole = as_stacked(ctx, dataclasses.replace(x, flat=made))
     for axis, target in beside:
         whole = _cropped_along(ctx, whole, axis + 1, target, x)
     return [ctx.stacked(whole)]
+
+
+def _with_axes_in_grid(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
+    """Return samples of which some axes belong to the grid."""
+    for axis in sorted(axes):
+        assert x.flat is not None
+        if x.flat.order[axis] < x.flat.grid.rank:
+            continue
+        if x.flat.sampler is not None:
+            x = rows_again(ctx, x)
+        x = with_axis_in_grid(ctx, x, axis)
+    return x
 
 
 def _settled(ctx: Context, operands: Sequence[Operand]) -> Batched | None:

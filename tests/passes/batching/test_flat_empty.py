@@ -95,6 +95,35 @@ def images(sizes: list[tuple[int, int]]) -> list[np.ndarray]:
     return [rng.uniform(0, 255, (h, w, 3)).astype(np.float32) for h, w in sizes]
 
 
+NARROW = (
+    "i = Constant <value_ints = [1, 0]> () g = Gather <axis = 1> (x, i) "
+    "a = Constant <value_ints = [2]> () b = Constant <value_ints = [99]> () "
+    "k = Constant <value_ints = [1]> () s = Slice (g, a, b, k) "
+)
+WIDE = "t = Constant <value_ints = [7, 9]> () "
+MADE_WIDER = [
+    FlatCase("padded", NARROW + WIDE + "y = CenterCropPad <axes = [0, 1]> (s, t)"),
+    FlatCase("padded, then cropped", NARROW + WIDE + "p = CenterCropPad <axes = [0, 1]> (s, t) "
+        "u = Constant <value_ints = [5]> () y = CenterCropPad <axes = [1]> (p, u)"),
+    FlatCase("without channels", NARROW + WIDE + "y = CenterCropPad <axes = [0, 1]> (s, t)",
+        element="float[H,W]", result="float[h,w]"),
+    FlatCase("cut by bounds of each image", NARROW + "z = Constant <value_ints = [0]> () "
+        "h = Shape <start = 0, end = 1> (x) y = Slice (s, z, h, k)"),
+    FlatCase("nearest, padded", RESIZED.format('"nearest"', 5).replace("y =", "s =")
+        + WIDE + "y = CenterCropPad <axes = [0, 1]> (s, t)"),
+    FlatCase("linear, padded", RESIZED.format('"linear"', 5).replace("y =", "s =")
+        + WIDE + "y = CenterCropPad <axes = [0, 1]> (s, t)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MADE_WIDER, ids=str)
+def test_an_axis_of_which_nothing_is_left_in_any_image_is_read(case: FlatCase) -> None:
+    rng = np.random.default_rng(0)
+    shapes = [shape[: case.element.count(",") + 1] for shape in [(5, 4, 3), (6, 7, 3)]]
+    prove_flat(case, feeds=[[rng.random(shape, np.float32) for shape in shapes]])
+    prove_nothing(case)
+
+
 CROPPED = """<ir_version: 9, opset_import: ["" : 18]>
 g (seq(float[H,W,3]) xs, int64[1] to) => (float[T,w,3] out) {{
   ys = SequenceMap (xs, to) <body = one (float[H,W,3] x, int64[1] t) => (float[h,w,3] y) {{

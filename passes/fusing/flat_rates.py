@@ -1,0 +1,96 @@
+"""Time and memory of a node on flat samples and in a Loop, by the numbers that it reads and makes.
+
+The numbers were measured under onnxruntime on one core (``python -m benchmarks.images``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from passes.fusing.flat_reads import MOVES
+
+__all__ = ["AS_THEY_LIE", "BY_NUMBER", "PLAIN", "FormWork", "Rate", "rate_of"]
+
+INDEX = 40
+"""Bytes of the places that one row is read from, and of one sum of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FormWork:
+    """The size of one node's work for one sample.
+
+    Attributes:
+        read: Numbers of the sample that it reads.
+        made: Numbers of its result.
+        pixels: Rows of its result.
+        taps: How many places one of an antialiased result sums along an axis.
+        item: Bytes of a number.
+    """
+
+    read: int
+    made: int
+    pixels: int
+    taps: int
+    item: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate:
+    """Nanoseconds and bytes of a kind of node, flat, and nanoseconds of it in a Loop."""
+
+    time: Callable[[FormWork], float]
+    bytes: Callable[[FormWork], float]
+    alone: Callable[[FormWork], float]
+
+
+_MOVED = Rate(
+    lambda w: 14.0 * w.pixels,
+    lambda w: float(INDEX * w.pixels + w.item * w.made),
+    lambda w: 0.6 * w.made,
+)
+BY_NUMBER = Rate(
+    lambda w: 110.0 * w.pixels,
+    lambda w: float(62 * w.pixels + w.item * w.made),
+    lambda w: 0.0,
+)
+_NEAREST = Rate(lambda w: 10.0 * w.pixels, lambda w: 17.0 * w.pixels, lambda w: 2.7 * w.made)
+_LINEAR = Rate(lambda w: 50.0 * w.made, lambda w: 86.0 * w.made, lambda w: 12.0 * w.made)
+_ANTIALIASED = Rate(
+    lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made),
+    lambda w: 9.0 * w.taps * math.sqrt(w.read * w.made) + w.item * w.read,
+    lambda w: 5.0 * w.read,
+)
+_SORTED = Rate(lambda w: 130.0 * w.read, lambda w: 60.0 * w.read, lambda w: 60.0 * w.read)
+_SORTED_ALONE = Rate(lambda w: 18.0 * w.read, lambda w: 14.0 * w.made, lambda w: 18.0 * w.read)
+_REDUCED = Rate(lambda w: 15.0 * w.read, lambda w: 40.0 * w.read, lambda w: 2.0 * w.read)
+_WINDOWED = Rate(lambda w: 40.0 * w.read, lambda w: 90.0 * w.read, lambda w: 1.5 * w.read)
+PLAIN = Rate(lambda w: 0.5 * w.made, lambda w: float(w.item * w.made), lambda w: 0.5 * w.made)
+AS_THEY_LIE = (_MOVED, _NEAREST, PLAIN, _SORTED_ALONE)
+"""What may be read row by row before; all others say it themselves."""
+_WINDOWS = frozenset({"AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool"})
+
+
+def rate_of(node: ir.Node, *, crosses: bool) -> Rate:
+    """Return what a node takes.
+
+    Args:
+        node: A node that reads flat samples.
+        crosses: Whether it sorts along an axis along which they differ.
+    """
+    if node.op_type in MOVES:
+        return _MOVED
+    if node.op_type in _WINDOWS:
+        return _WINDOWED
+    if node.op_type.startswith(("Reduce", "Global")):
+        return _REDUCED
+    if node.op_type == "TopK":
+        return _SORTED if crosses else _SORTED_ALONE
+    if node.op_type != "Resize":
+        return PLAIN
+    if node.attributes.get_int("antialias", 0):
+        return _ANTIALIASED
+    return _NEAREST if node.attributes.get_string("mode", "nearest") == "nearest" else _LINEAR

@@ -891,6 +891,8 @@ EXACT = {
     "product": "exact",
     "maximum": None,
     "sum_of_integers": None,
+    "index_add": "exact",
+    "count_by_index": None,
 }
 
 

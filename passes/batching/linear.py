@@ -64,7 +64,7 @@ def _matrix(ctx: Context, x: Batched, rank: int, *, column: bool) -> ir.Value:
     """Return an operand as matrices that align with samples of ``rank`` axes.
 
     A shared one gets a batch axis of 1, or of 0 where there are no samples: onnxruntime does not
-    broadcast 1 to 0 here.
+    broadcast 1 to 0 here before 1.32.
     """
     column &= x.rank == 1
     if x.is_stacked:

@@ -184,18 +184,14 @@ def _reshaped(
     node: ir.Node, shape: ShapeVector, typing: Typing, ops: Operators
 ) -> list[ir.Value] | None:
     """Return an operand in a shape whose open dimensions are its own, or whose one follows."""
-    opened = shape.open()
-    if opened and (own := shape.by_own_sizes(node, typing)) is not None:
+    own = shape.by_own_sizes(node, typing)
+    if own is not None:
         return [ops.op("Reshape", [node.inputs[0], ops.ints(*own)])]
-    if any(n < 1 for n in shape.numbers()):
-        return None
-    if not opened:
-        return [ops.op("Reshape", [node.inputs[0], ops.ints(*shape.numbers())], node.attributes)]
-    if len(opened) != 1 or len(opened[0].axes) != 1:
+    opened, numbers = shape.open(), shape.numbers()
+    if any(n < 1 for n in numbers) or len(opened) != 1 or len(opened[0].axes) != 1:
         return None
     if not _follows(opened[0].value, node.inputs[0]):
         return None  # a dimension that does not fit has to stay an error
-    numbers = shape.numbers()
     numbers.insert(opened[0].axes[0], -1)
     return [ops.op("Reshape", [node.inputs[0], ops.ints(*numbers)], node.attributes)]
 

@@ -103,6 +103,13 @@ def test_dimensions_by_what_is_computed(name: str, place: str) -> None:
         assert known(typing.dims(named["y"])) == known(dims)
 
 
+def test_an_axis_that_is_not_padded_keeps_its_size() -> None:
+    typings, named = both(f"""{HEADER}g (float[N,48] x, int64[1] k) => (float[] r) {{
+        {CONSTANTS} p = Concat <axis = 0> (zero, zero, k, zero) y = Pad (x, p) r = Neg (y) }}""")
+    for typing in (typings.declared, typings.proven):
+        assert known(typing.dims(named["y"])) == [None, 48]
+
+
 @pytest.mark.parametrize("opset", [11, 12])
 @pytest.mark.parametrize(
     ("last", "dims"),

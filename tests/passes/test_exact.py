@@ -153,6 +153,15 @@ def test_a_cast_that_rounds_no_float_is_not_discrete(to: int, is_kept: bool) -> 
     assert any(r.code is Code.EXACT for r in decision.reasons) == is_kept
 
 
+def test_a_branch_that_rounds_nothing_is_fused() -> None:
+    body = """k = ReduceMax <keepdims = 0> (e)  g = Greater (k, two_of_float)
+        a = If (g) <then_branch = then () => (p) { p = Abs (e) },
+            else_branch = else () => (q) { q = Neg (e) }>
+        y = Floor (a)"""
+    decision = rewrite(model_of(body), strategy="fuse", exact=True).report.decisions[0]
+    assert not decision.reasons
+
+
 def test_what_reads_such_a_cast_may_flip() -> None:
     model = model_of("a = Atan (e)  c = Cast <to = 11> (a)  y = Floor (c)")
     decision = rewrite(model, strategy="fuse", exact=True).report.decisions[0]

@@ -234,6 +234,18 @@ def test_what_is_only_declared_of_a_tensor_costs_no_copy_of_it(count: int) -> No
         assert (out.shape[0], out.shape[-1]) == (0, 3)
 
 
+def test_nor_does_it_beside_samples_that_are_inserted_one_by_one() -> None:
+    expanded = expand(f"""{HEADER}g (seq(float[N,3]) xs) => (float[A] all, float[B,3] sums) {{
+      ys, zs = SequenceMap (xs) <body = f (float[N,3] x) => (float[M] y, float[3] z) {{
+        zero = Constant <value_ints = [0]> ()
+        places = NonZero (x)  numbers = Cast <to = 1> (places)
+        y = ReduceSum <keepdims = 0> (numbers, zero)
+        z = ReduceSum <keepdims = 0> (x, zero) }}>
+      all = ConcatFromSequence <axis = 0> (ys)
+      sums = ConcatFromSequence <axis = 0, new_axis = 1> (zs) }}""")
+    assert expanded.operators["Reshape"] == 0
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_map_of_which_only_the_length_is_read_does_not_run(count: int) -> None:
     text = f"""{HEADER}g (seq(float[N,M]) xs) => (int64 length) {{

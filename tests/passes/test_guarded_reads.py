@@ -55,6 +55,12 @@ def test_equal_elements_of_another_shape_than_declared() -> None:
     assert difference.equal, difference.message
 
 
+def test_the_guard_and_the_loop_behind_it_hide_the_type_once() -> None:
+    after = rewrite(onnx.parser.parse_model(TEXT.format(dims="[2, 3]")), strategy="fuse").model
+    nodes = [node.op_type for graph in all_graphs(ir.from_proto(after)) for node in graph]
+    assert nodes.count("SequenceErase") == 1
+
+
 @pytest.mark.parametrize(("name", "dtype"), [("int64", np.int64), ("double", np.float64)])
 def test_without_samples_the_sequence_is_empty_and_of_its_type(name: str, dtype: type) -> None:
     text = TEXT.replace("Exp", "Neg").format(dims="[N, M]")

@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
+from passes.fuse import FuseSequenceMapPass
+from passes.runtimes import SidestepDefectsPass
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import (
     BATCHES,
@@ -282,6 +286,18 @@ def test_an_integer_product_is_one(name: str) -> None:
     operators = [node.op_type for node in proto.graph.node]
     assert "MatMulInteger" in operators
     assert "MatMul" not in operators
+
+
+def test_a_product_by_a_shared_matrix_meets_no_defect() -> None:
+    """Without samples onnxruntime 1.31 does not broadcast the matrix."""
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3] a, float[B,3,4] b) => (float[B,2,4] y) {
+            bs = SplitToSequence <axis = 0, keepdims = 0> (b)
+            ys = SequenceMap (bs) <body = m (e) => (r) { r = MatMul (a, e) }>
+            y = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }"""
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    assert FuseSequenceMapPass()(model).modified
+    assert not SidestepDefectsPass()(model).modified
 
 
 UNSQUEEZED = [

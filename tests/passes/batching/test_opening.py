@@ -228,8 +228,9 @@ def test_what_the_function_imports_the_model_imports() -> None:
     [
         ([OTHER.replace('microsoft" : 1', 'microsoft" : 2')], ', "com.microsoft" : 1'),
         ([TWICE.replace(": 18", ": 8")], ""),
+        ([TWICE.replace('"" : 18', '"ai.onnx" : 8')], ""),
     ],
-    ids=["another operator set", "operators of another meaning"],
+    ids=["another operator set", "operators of another meaning", "by the long name of the set"],
 )
 def test_a_function_of_other_opsets_is_not_opened(functions: list[str], imports: str) -> None:
     name = "my.Scaled (x)" if imports else "my.Twice (x, w)"

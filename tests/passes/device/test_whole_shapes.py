@@ -171,6 +171,9 @@ READ |= {
     + ints("c", 1)
     + ints("z", 0)
     + "t = Unsqueeze (rows, c) s = Concat <axis = 0> (k, c, n) y = Reshape <allowzero = 1> (t, s)",
+    "a known number, behind one that is inferred": "k = Shape <start = 1> (table) "
+    + ints("m", -1)
+    + "t = Transpose (table) s = Concat <axis = 0> (m, k) y = Reshape (t, s)",
     "its own size, and a number": "k = Shape <end = 1> (table) "
     + ints("c", 3, 1)
     + "s = Concat <axis = 0> (k, c) y = Reshape <allowzero = 1> (table, s)",

@@ -164,6 +164,13 @@ APPENDED = {
         "carried Concat",
         scans=False,
     ),
+    "append_rows_with_an_axis_behind": Case(
+        "float[R,1]",
+        "u = Tanh (e)  v = Unsqueeze (u, one1)  s2 = Concat <axis = 0> (s, v)",
+        "Slice (start, zero1, one1, one1)",
+        "carried Concat",
+        scans=False,
+    ),
     "append_scalars": Case(
         "int64[R]",
         "u = ArgMax <axis = 0, keepdims = 1> (e)  s2 = Concat <axis = 0> (s, u)",
@@ -884,6 +891,8 @@ EXACT = {
     "product": "exact",
     "maximum": None,
     "sum_of_integers": None,
+    "index_add": "exact",
+    "count_by_index": None,
 }
 
 

@@ -309,6 +309,15 @@ def test_exact_keeps_what_would_round_otherwise() -> None:
     assert found.decisions[0].verdict is Verdict.KEPT
 
 
+def test_exact_takes_what_rounds_alike_from_in_front_of_what_does_not() -> None:
+    body = f"""q = Abs (e)  u = Sqrt (q)  o = Neg (u)  v = Mul (o, e)  {CELL}
+        l = MatMul (s2, wt)  d = Relu (l)  y = Softmax (d)"""
+    text = loop("counted", "float[4]", body, "b", collected="float[4]", prepare=PREPARE)
+    found = operators_in_loops(read(model(text), exact=True).model)
+    assert "Sqrt" not in found
+    assert {"Relu", "Softmax"} <= found
+
+
 @pytest.mark.parametrize(
     ("front", "rounds"),
     [

@@ -164,6 +164,15 @@ NOT_FORMS = {
             l3 = Cast <to = 7> (l2)  l4 = Min (l3, minus1)  l5 = Max (l4, minus1)
             flat = Reshape (s, l5)""",
     ),
+    "the_form_asks_in_a_branch_for_what_is_in_it": FORMS["a_vector"].replace(
+        "flat = Reshape (s, minus1)",
+        """many = Greater (n, four)  l3 = If (many) <
+            then_branch = then () => (int64[1] p) {{
+                low = ReduceMin <keepdims = 1> (s)  l2 = Reshape (low, minus1)
+                l4 = Cast <to = 7> (l2)  l5 = Min (l4, minus1)  p = Max (l5, minus1) }},
+            else_branch = else () => (int64[1] q) {{ q = Identity (minus1) }}>
+            flat = Reshape (s, l3)""",
+    ),
     "it_writes_what_it_reads": FORMS["a_vector"].replace(
         "u = S", "old = ReduceMax <keepdims = 1> (s)  o1 = Reshape (old, minus1)  u = S"
     ).replace("p4, ve", "p4, o1"),

@@ -56,6 +56,9 @@ STAYS = {
     "a cast that rounds": """d = Cast <to = 10> (x) e = Cast <to = 1> (d) r = If (p)
         <then_branch = t () => (int64[B] a) { a = Shape(e) },
         else_branch = f () => (int64[C] b) { b = Shape(e) }>""",
+    "a cast to the type that it has": """e = Cast <to = 1> (x) r = If (p)
+        <then_branch = t () => (int64[B] a) { a = Shape(e) },
+        else_branch = f () => (int64[C] b) { b = Shape(e) }>""",
     "a reduction along an axis that is not there": """k = Constant <value_ints = [-3]> ()
         y = ReduceSum <keepdims = 0> (x, k) r = Shape(y)""",
     "a largest integer along an axis that is not there": """k = Constant <value_ints = [3]> ()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import onnx_ir as ir
+
+from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.alternatives import is_typed, where_slices_agree
 from passes.fusing.cost import cost_of_loop
-from passes.fusing.failing_empty import failing_empty
 from passes.fusing.form_choice import (
     FormChoice,
     choose_without_guard,
@@ -27,7 +29,8 @@ from passes.fusing.partly_fused import (
     plan_unfused,
 )
 from passes.fusing.plan_decision import plan_decision, why_unguarded
-from passes.fusing.rows_of_loops import yields_rows_of_loops
+from passes.fusing.rows_of_loops import joins_rows_of_loops, yields_rows_of_loops
+from passes.fusing.speculatable import make_speculatable, read_of
 from passes.fusing.walk_site import walk_site
 from passes.loops.copied_loop import copied_loop
 from passes.loops.plan import LoopPlan, plan_loop
@@ -74,7 +77,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     guarded = unproven if choice.is_guarded else []
     if site.originals and not guarded:
         choice = _with_slices(site, facts, loop, plain, choice)
-    failing = None if guarded or _reads_sequence(plain) else failing_empty(plain, facts)
+    failing = None if guarded or _reads_sequence(plain) else _failing_empty(plain, facts)
     needs_samples = bool(guarded) or _reads_sequence(plain) or failing is not None
     if _is_open_behind(site, facts):
         choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
@@ -203,3 +206,31 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
 def _reads_sequence(fused: FusedBody) -> bool:
     """Whether samples are joined to one tensor before they are batched."""
     return any(node.op_type == "ConcatFromSequence" for node in fused.prelude.nodes)
+
+
+def _failing_empty(fused: FusedBody, facts: FusionFacts) -> str | None:
+    """Return a node that could fail and now runs even if there are no samples, None if none does.
+
+    It is empty where no single node is to blame.
+    """
+    typing = facts.typings.proven
+    failing = [node for node in fused.walk.hoisted if not runs_anywhere(node, typing, facts.opset)]
+    failing = read_of(fused, failing) if failing else failing
+    is_open = fused.reads_open_results(facts.typings)
+    is_open |= facts.has_loops and joins_rows_of_loops(fused, typing)
+    if (not failing and not is_open) or _has_a_sample(fused, facts):
+        return None
+    may_mend = "If" in facts.options.lacks and not is_open
+    if may_mend and make_speculatable(fused, failing, typing):
+        return None
+    return _named(fused, failing[0]) if failing else ""
+
+
+def _named(fused: FusedBody, node: ir.Node) -> str:
+    path = fused.walk.options.paths.get(node) or node.name or node.op_type
+    return f"{path} ({node.op_type})"
+
+
+def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:
+    """Whether the source that gives the number of samples has an element by proof."""
+    return bool(fused.site.elements[0][1].number(facts.typings.proven))

@@ -58,7 +58,7 @@ class JoinedList(Pattern):
 
 
 def find_joined_list(carried: Carried, iteration: Iteration, typing: Typing) -> JoinedList | None:
-    """Return the pieces that a list gains; None if it is anything else, or they are all alike."""
+    """Return the pieces that a list gains; None for others, and where all elements are alike."""
     axis = _joined_along(carried.result)
     if axis is None or first_elements(carried.initial) is None:
         return None

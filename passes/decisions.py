@@ -230,6 +230,7 @@ class Decision:
         few: Up to how many samples the batched form is left out, since a loop is faster.
         readers: Of a map that only says how flat samples lie: paths of the maps that read them
             one by one, for the reasons that are given there.
+        failing: The first of the nodes that keep a branch for no samples, since they could fail.
     """
 
     path: str
@@ -243,3 +244,4 @@ class Decision:
     boundary: list[BoundaryValue] = dataclasses.field(default_factory=list)
     few: int = 0
     readers: tuple[str, ...] = ()
+    failing: str = ""

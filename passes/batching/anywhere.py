@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.failing import cannot_fail
 from passes.batching.known_places import writes_known_places
+from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.graph.made import optional_operand
 from passes.typing import Typing
@@ -41,6 +42,9 @@ _ANY_RANK = frozenset(
 _OF_NUMBERS = frozenset({"Div", "Mod", "Pow", "Range"})
 """Operators beside the families below that yield a result wherever their operands broadcast."""
 
+_COMPUTED = frozenset({"Add", "CumSum", "Gather", "Mul", "Range", "ScatterElements", "Sub"})
+"""Operators of integers that are followed only where their operands fit each other."""
+
 _FAMILIES = frozenset({"elementwise", "broadcasting"})
 
 
@@ -54,6 +58,8 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
     """
     if may_lack_place(node, typing):
         return False
+    if _is_computed(node, typing):
+        return True
     if is_operator(node, _CHECKED):
         return _CHECKED[node.op_type](node, typing) or cannot_fail(node, typing)
     if not cannot_fail(node, typing):
@@ -83,6 +89,14 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
     if family in _FAMILIES or node.op_type in _OF_NUMBERS:
         return all(_broadcast(*pair, typing) for pair in itertools.combinations(known, 2))
     return False
+
+
+def _is_computed(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node makes integers of constants alone, which are known before the model runs."""
+    if not is_operator(node, _COMPUTED):
+        return False
+    folder = Folder(typing)
+    return all(folder.value(value) is not None for value in (*node.inputs, *node.outputs))
 
 
 def _dims(node: ir.Node, position: int, typing: Typing) -> Dims | None:

@@ -100,6 +100,7 @@ def choose_rule(
     for name in _FLAGS & node.attributes.keys():
         if node.attributes.get_int(name, 0) not in (0, 1):
             raise Decline(Code.NO_RULE, f"its {name} is neither 0 nor 1: runtimes do not agree")
+    _check_bounds(node, operands)
     flat = _flat_row(node, operands, opset)
     is_packed = flat is None and any(x.is_packed for x in operands)
     laid = table.find_flat(node, opset) if takes_flat and is_packed else None
@@ -115,6 +116,16 @@ def choose_rule(
     if laid is not None:
         rule = _or_laid(rule, laid.rule)
     return RuleChoice(rule, rounds, said.discrete, flat is not None)
+
+
+def _check_bounds(node: ir.Node, operands: Sequence[Batched]) -> None:
+    """Refuse a Slice by bounds that are no vectors: inference takes it, and no runtime runs it."""
+    if not is_operator(node, "Slice"):
+        return
+    known = [bound.type.dims for bound in operands[1 : len(node.inputs)]]
+    if any(dims is not None and len(dims) != 1 for dims in known):
+        detail = "its bounds are no vectors: runtimes refuse it in the model as given"
+        raise Decline(Code.NO_RULE, detail)
 
 
 def may_be_discrete(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.appends import unsqueezed
+from passes.carried.first_elements import first_elements
 from passes.carried.pattern import dependent_values, path_through
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
@@ -65,12 +66,9 @@ def dependent_in(carried: Carried, graphs: Sequence[ir.Graph]) -> set[ir.Value]:
     return dependent_values(Scope(tuple(graphs)), carried.inner)
 
 
-_STARTS = ("SequenceEmpty", "SequenceConstruct")
-
-
 def _inserted(node: ir.Node, carried: Carried) -> tuple[ir.Value, int, bool] | None:
     """Return what a node inserts into a sequence that is known, and whether in front."""
-    if node.op_type != "SequenceInsert" or made_by(carried.initial, *_STARTS) is None:
+    if node.op_type != "SequenceInsert" or first_elements(carried.initial) is None:
         return None
     sequence, element, *position = operands(node)
     if skip_identities(sequence) is not carried.inner:

@@ -14,10 +14,10 @@ from passes.carried.appends import (
     has_no_rows,
     like_initial,
 )
+from passes.carried.first_elements import first_elements
 from passes.carried.joined import Joined, same_dims
 from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
-from passes.graph.made import made_by, operands
 from passes.loops.forms import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
 from passes.reading.iterations import Carried
@@ -57,7 +57,7 @@ class Filter(Pattern):
     @property
     def needs_sizes(self) -> bool:  # type: ignore[override]
         """Whether rows are joined to others: those of a list that starts empty are not."""
-        return not self.is_sequence or made_by(self.carried.initial, "SequenceEmpty") is None
+        return not self.is_sequence or bool(first_elements(self.carried.initial))
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the rows that are kept, joined to the initial ones."""
@@ -92,12 +92,11 @@ class Filter(Pattern):
 
     def _with_first_elements(self, joined: Joined, rows: ir.Value) -> ir.Value:
         """Record the rows and the elements that the sequence starts with."""
-        start = made_by(self.carried.initial, "SequenceConstruct")
-        if start is None:
+        first = first_elements(self.carried.initial)
+        if not first:
             return rows
         builder, dims = joined.builder, joined.types[0].dims
         own = None if dims is None else dims[self.terms[0].kind == "concatenated" :]
-        first = operands(start)
         if own is None or not all(same_dims(joined.typing, v, own) for v in first):
             detail = (
                 f"the elements of '{self.carried.inner.name}' are not proven to have one shape"

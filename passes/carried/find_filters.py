@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.carried.added_rows import Added, added_row, dependent_in
 from passes.carried.filters import Filter
+from passes.carried.first_elements import first_elements
 from passes.carried.in_branch import in_branch, may_fail_apart
 from passes.carried.masks import flag_of
 from passes.carried.pattern import (
@@ -20,7 +21,7 @@ from passes.carried.pattern import (
     dependent_values,
 )
 from passes.carried.selections import Selection, find_selection, hoist
-from passes.graph.made import made_by, operand, skip_identities
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing, ValueType
@@ -159,13 +160,13 @@ def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list
 
     They are like those that the tensor, or the sequence, starts with.
     """
-    start = made_by(carried.initial, "SequenceConstruct")
     first = axes = _constant(np.array([axis], np.int64))
     whole = carried.initial
     if typing.is_sequence(carried.initial):
-        if start is None:
+        elements = first_elements(whole)
+        if not elements:
             return _no_known_rows(row, typing)
-        first = added("Unsqueeze", [operand(start, 0), axes.outputs[0]])
+        first = added("Unsqueeze", [elements[0], axes.outputs[0]])
         whole = first.outputs[0]
     zero = _constant(np.array([0], np.int64))
     bounds = [zero.outputs[0], zero.outputs[0], axes.outputs[0]]

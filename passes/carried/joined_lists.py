@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
-from passes.carried.joined import Joined
+from passes.carried.first_elements import first_elements
+from passes.carried.joined import Joined, same_dims
 from passes.carried.pattern import Pattern, Term, added, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.graph.builder import Builder
@@ -47,7 +48,7 @@ class JoinedList(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record a list of the first elements and of all pieces as one."""
         builder, (rows,), (known,) = joined.builder, joined.values, joined.types
-        first = _first(self.carried)
+        first = first_elements(self.carried.initial) or []
         if first and known.dims is not None:
             whole = (
                 first[0] if len(first) == 1 else builder.op("Concat", first, {"axis": self.axis})
@@ -57,9 +58,9 @@ class JoinedList(Pattern):
 
 
 def find_joined_list(carried: Carried, iteration: Iteration, typing: Typing) -> JoinedList | None:
-    """Return the pieces that a list gains; None if it is anything else, or they are all alike."""
+    """Return the pieces that a list gains; None for others, and where all elements are alike."""
     axis = _joined_along(carried.result)
-    if axis is None:
+    if axis is None or first_elements(carried.initial) is None:
         return None
     reader = _PieceReader(carried, axis, iteration.body, typing)
     part = reader.read(carried.next, ())
@@ -81,7 +82,7 @@ class _PieceReader:
     """Reads what an iteration adds to a list, in branches too, as one piece.
 
     Attributes:
-        differ: Whether pieces were met that may differ in size.
+        differ: Whether pieces were met that may differ in size, or from a first element.
     """
 
     def __init__(self, carried: Carried, axis: int, body: ir.Graph, typing: Typing) -> None:
@@ -103,7 +104,7 @@ class _PieceReader:
         before, element = self.read(operand(insert, 0), branches), operand(insert, 1)
         if before is None or element in self._dependent(branches):
             return None
-        self.differ |= _differs(element, self._axis, self._typing)
+        self.differ |= self._differs(element)
         (piece,), nodes = self._outside(element, branches)
         if before.piece is None:
             return _Gained(nodes, piece)
@@ -130,6 +131,15 @@ class _PieceReader:
         (condition,), nodes = self._outside(mask.condition, branches)
         made = added("If", [condition], {"then_branch": graphs[0], "else_branch": graphs[1]})
         return _Gained([*nodes, made], made.outputs[0])
+
+    def _differs(self, piece: ir.Value) -> bool:
+        """Whether pieces have an axis to join, and may differ in it, or from a first element."""
+        dims, first = self._typing.dims(piece), first_elements(self._carried.initial)
+        if dims is None or self._axis >= len(dims):
+            return False
+        return not all(isinstance(d, int) for d in dims) or not all(
+            same_dims(self._typing, value, dims) for value in first or ()
+        )
 
     def _none(self, piece: ir.Value | None) -> _Gained | None:
         """Return none of the rows that a piece has."""
@@ -158,12 +168,6 @@ def _branch(nodes: list[ir.Node], value: ir.Value) -> ir.Graph:
     return Builder("branch").subgraph("piece", [], write)
 
 
-def _first(carried: Carried) -> list[ir.Value]:
-    """Return the elements that a list begins with."""
-    start = made_by(carried.initial, "SequenceConstruct")
-    return [] if start is None else operands(start)
-
-
 def _joined_along(result: ir.Value | None) -> int | None:
     """Return the axis along which all readers join the elements of a list, and of longer ones."""
     found: list[ir.Node] = []
@@ -186,15 +190,9 @@ def _joined_along(result: ir.Value | None) -> int | None:
     return axis if axis >= 0 else None
 
 
-def _differs(piece: ir.Value, axis: int, typing: Typing) -> bool:
-    """Whether pieces have an axis to join, and may differ in it."""
-    dims = typing.dims(piece)
-    return dims is not None and axis < len(dims) and not all(isinstance(d, int) for d in dims)
-
-
 def _no_rows(carried: Carried, piece: ir.Value, axis: int, typing: Typing) -> list[ir.Node] | None:
     """Return nodes, the last of which yields no rows such as pieces have; None if unknown."""
-    first, dims, dtype = _first(carried), typing.dims(piece), typing.dtype(piece)
+    first, dims, dtype = first_elements(carried.initial), typing.dims(piece), typing.dtype(piece)
     if first:
         zero, along = (_constant(np.array([n], np.int64)) for n in (0, axis))
         none = added("Slice", [first[0], *(n.outputs[0] for n in (zero, zero, along))])

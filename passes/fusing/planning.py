@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -31,9 +30,8 @@ from passes.fusing.partly_fused import (
 )
 from passes.fusing.plan_decision import plan_decision, why_unguarded
 from passes.fusing.rows_of_loops import joins_rows_of_loops, yields_rows_of_loops
-from passes.fusing.speculatable import make_speculatable
+from passes.fusing.speculatable import make_speculatable, read_of
 from passes.fusing.walk_site import walk_site
-from passes.graph.graphs import reads_of
 from passes.loops.copied_loop import copied_loop
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.maps.sequence_source import (
@@ -79,7 +77,8 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     guarded = unproven if choice.is_guarded else []
     if site.originals and not guarded:
         choice = _with_slices(site, facts, loop, plain, choice)
-    needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
+    failing = None if guarded or _reads_sequence(plain) else _failing_empty(plain, facts)
+    needs_samples = bool(guarded) or _reads_sequence(plain) or failing is not None
     if _is_open_behind(site, facts):
         choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
         if needs_samples or yields_rows_of_loops(plain, facts.typings.proven):
@@ -87,6 +86,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if needs_samples and _has_no_samples(site, facts):
         return _stays(loop, _NO_SAMPLES)
     decision = plan_decision(site, choice, guarded, facts)
+    decision.failing = failing or ""
     return FusionPlan(site, choice, guarded, needs_samples, loop, decision)
 
 
@@ -208,47 +208,29 @@ def _reads_sequence(fused: FusedBody) -> bool:
     return any(node.op_type == "ConcatFromSequence" for node in fused.prelude.nodes)
 
 
-def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
-    """Whether a node that could fail now runs even if there are no samples."""
+def _failing_empty(fused: FusedBody, facts: FusionFacts) -> str | None:
+    """Return a node that could fail and now runs even if there are no samples, None if none does.
+
+    It is empty where no single node is to blame.
+    """
     typing = facts.typings.proven
     failing = [node for node in fused.walk.hoisted if not runs_anywhere(node, typing, facts.opset)]
-    failing = _read_of(fused, failing) if failing else failing
+    failing = read_of(fused, failing) if failing else failing
     is_open = fused.reads_open_results(facts.typings)
     is_open |= facts.has_loops and joins_rows_of_loops(fused, typing)
     if (not failing and not is_open) or _has_a_sample(fused, facts):
-        return False
+        return None
     may_mend = "If" in facts.options.lacks and not is_open
-    return not (may_mend and make_speculatable(fused, failing, typing))
+    if may_mend and make_speculatable(fused, failing, typing):
+        return None
+    return _named(fused, failing[0]) if failing else ""
+
+
+def _named(fused: FusedBody, node: ir.Node) -> str:
+    path = fused.walk.options.paths.get(node) or node.name or node.op_type
+    return f"{path} ({node.op_type})"
 
 
 def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:
     """Whether the source that gives the number of samples has an element by proof."""
     return bool(fused.site.elements[0][1].number(facts.typings.proven))
-
-
-def _read_of(fused: FusedBody, nodes: Iterable[ir.Node]) -> list[ir.Node]:
-    """Return those of a body's shared nodes that a result may hang on.
-
-    A Pad to one length does not read its amounts where they are proven to be what is left of it.
-
-    Args:
-        fused: A body whose nodes are recorded, but not yet in a graph.
-        nodes: Shared nodes of the body.
-    """
-    walk = fused.walk
-    if any(walk.loops):
-        return list(nodes)
-    results = [walk.read(fused.site.body.outputs[o]) for o in fused.site.used_outputs()]
-    pending = [v for x in results for v in (x.value, x.lengths and x.lengths.value) if v]
-    live: set[ir.Node] = set()
-    while pending:
-        node = pending.pop().producer()
-        if node is not None and node not in live:
-            live.add(node)
-            pending += reads_of(node)
-    kept = []
-    for node in nodes:
-        held = walk.env.get(node.outputs[0])
-        if held is None or held.value.producer() in live:
-            kept.append(node)
-    return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -18,11 +18,11 @@ from passes.batching.absent_rows import (
 from passes.batching.failing import FARTHEST
 from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_operator
+from passes.graph.graphs import constant_value, is_operator, reads_of
 from passes.graph.made import operand
 from passes.typing import Typing
 
-__all__ = ["make_speculatable"]
+__all__ = ["make_speculatable", "read_of"]
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
@@ -52,6 +52,34 @@ def make_speculatable(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing
         assert hold is not None
         _record(fused, old, one, hold, typing)
     return True
+
+
+def read_of(fused: FusedBody, nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    """Return those of a body's shared nodes that a result may hang on.
+
+    A Pad to one length does not read its amounts where they are proven to be what is left of it.
+
+    Args:
+        fused: A body whose nodes are recorded, but not yet in a graph.
+        nodes: Shared nodes of the body.
+    """
+    walk = fused.walk
+    if any(walk.loops):
+        return list(nodes)
+    results = [walk.read(fused.site.body.outputs[o]) for o in fused.site.used_outputs()]
+    pending = [v for x in results for v in (x.value, x.lengths and x.lengths.value) if v]
+    live: set[ir.Node] = set()
+    while pending:
+        node = pending.pop().producer()
+        if node is not None and node not in live:
+            live.add(node)
+            pending += reads_of(node)
+    kept = []
+    for node in nodes:
+        held = walk.env.get(node.outputs[0])
+        if held is None or held.value.producer() in live:
+            kept.append(node)
+    return kept
 
 
 def _hold_of(node: ir.Node, typing: Typing) -> _Hold | None:

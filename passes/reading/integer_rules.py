@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
 from passes.reading.arithmetic_rules import ARITHMETIC_RULES
+from passes.reading.counting_rules import COUNTING_RULES
 from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
@@ -164,6 +165,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Cast", "CastLike"), _cast),
     **TRUTH_RULES,
     **ARITHMETIC_RULES,
+    **COUNTING_RULES,
     "Concat": _concat,
     "ConstantOfShape": _filled,
     "Expand": _expanded,

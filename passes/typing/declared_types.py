@@ -81,10 +81,19 @@ def _erase_nodes(nodes: Iterable[onnx.NodeProto], *, ranks: bool, numbers: bool 
             for value in (*graph.input, *graph.output, *_without_initializers(graph)):
                 keeps_rank = ranks or value.name == kept
                 _erase_dims(value.type, ranks=keeps_rank, numbers=numbers)
+            if kept is not None:
+                _hold_one(graph.input[0])
             if node.op_type == "SequenceMap":
                 for value in graph.input:
                     _name_dims(value, _INFERENCE_PREFIX)
             _erase_nodes(graph.node, ranks=ranks, numbers=numbers)
+
+
+def _hold_one(number: onnx.ValueInfoProto) -> None:
+    """Say of an iteration number that it is one number, whether it is a vector or a scalar."""
+    dims = number.type.tensor_type.shape.dim
+    if len(dims) == 1:
+        dims[0].dim_value = 1
 
 
 def _erase_dims(type_: onnx.TypeProto, *, ranks: bool, numbers: bool = False) -> None:

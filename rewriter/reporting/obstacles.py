@@ -94,7 +94,7 @@ class Obstacles:
                 return f"it is the guard of '{decision.path}' or its other branch", remedy
             reasons = [r for r in decision.reasons if r.code is not Code.SURPLUS_IGNORED]
             if node.op_type == "If" and not reasons and not self._row.branch:
-                return f"it is the branch of '{decision.path}' for no elements", _choose("If")
+                return _for_nothing(decision), _choose("If")
             for reason in reasons:
                 return self._of_reason(node, decision, reason)
             if node.op_type in ITERATIONS and origin != decision.path:
@@ -131,6 +131,11 @@ class Obstacles:
         """Name the targets that have an operator, beside what else can be done."""
         has_choice = not self._row.accepts(op_type) and op_type != "SequenceMap"
         return f"{remedy}; or {_choose(op_type)}" if has_choice else remedy
+
+
+def _for_nothing(decision: Decision) -> str:
+    why = f", since {decision.failing} could fail there" if decision.failing else ""
+    return f"it is the branch of '{decision.path}' for no elements{why}"
 
 
 def _detail(reason: Reason) -> str:

@@ -205,3 +205,12 @@ def test_a_range_has_as_many_numbers_as_it_counts(name: str) -> None:
         dims, (_, size) = typing.dims(known["r"]), typing.dims(known["x"]) or (None, None)
         assert dims is not None
         assert (dims[0] == size) == counts
+
+
+@pytest.mark.parametrize(("declared", "dims"), [("[1]", (1,)), ("[?]", (1,)), ("", ())])
+def test_an_iteration_number_is_one_number(declared: str, dims: tuple[int, ...]) -> None:
+    text = f"""{HEADER} g (int64 n) => (float[K] y) {{
+        y = Loop (n, "") <body = b (int64{declared} i, bool c) => (bool d, float[1] f) {{
+            d = Identity (c) s = Cast <to = 1> (i) f = Identity (s) }}> }}"""
+    model = load(text)
+    assert type_values(model, proven=True).dims(values(model)["i"]) == dims

@@ -268,6 +268,16 @@ DECLINES = [
         made("Slice", "of mapped axes", x=X, s=S, e=E, a=mapped(*(ints(n, 0) for n in (1, 2, 1)))),
         "batched-operand",
     ),
+    (
+        made(
+            "Slice", "to ends of two axes", x=X, s=S, e=mapped(*(ints([n, 2]) for n in (1, 2, 1)))
+        ),
+        "no-rule",
+    ),
+    (
+        made("Slice", "to an end of none", x=X, s=S, e=mapped(*(ints(n)[0] for n in (1, 2, 1)))),
+        "no-rule",
+    ),
     (made("Pad", "by mapped amounts", x=mapped((3, 4)), p=MANY), "data-dependent-shape"),
     (made("CenterCropPad", "to mapped sizes", x=mapped((3, 4)), s=SIZES), "data-dependent-shape"),
     (

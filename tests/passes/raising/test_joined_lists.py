@@ -18,6 +18,10 @@ TEXT = """g (float[N,5,2] x, int64[N] n) => (float[?,?] y) {{
     two = Constant <value = int64 {{2}}> ()
     first = Constant <value = float[1,2] {{7.0, 8.0}}> ()
     tall = Constant <value = float[2,1] {{7.0, 8.0}}> ()
+    flat = Constant <value = float[0,2] {{}}> ()
+    front = Constant <value = int64 {{0}}> ()
+    empty = SequenceEmpty ()
+    single = SequenceInsert (empty, first)
     begin = {begin}
     all = Loop (count, t, begin) <body = step (int64 i, bool c, seq(float[?,?]) s)
         => (bool d, seq(float[?,?]) s2) {{
@@ -42,7 +46,31 @@ TURNED = """s2 = If (l) <then_branch = yes () => (seq(float[?,?]) v) { v = Ident
     else_branch = no () => (seq(float[?,?]) w) { p = Slice (row, zero, k, zero)
         w = SequenceInsert (s, p) }>"""
 EITHER = IF.format(CUT, "q = Slice (row, zero, one, zero)  w = SequenceInsert (s, q)")
+ONE = "p = Slice (row, zero, one, zero)  s2 = SequenceInsert (s, p)"
+PAIR = "p = Gather (row, zero)  q = Neg (p)  u = SequenceInsert (s, p)  s2 = SequenceInsert (u, q)"
 CASES = {
+    "behind an inserted element": ("SequenceInsert (empty, first)", ALWAYS, JOIN),
+    "behind two inserted ones": ("SequenceInsert (single, flat)", ALWAYS, JOIN),
+    "some behind an inserted element": ("SequenceInsert (empty, first)", SOME, JOIN),
+    "alike, behind a row of nothing": ("SequenceInsert (empty, flat)", ONE, JOIN),
+    "alike, behind a row like them": ("SequenceInsert (empty, first)", ONE, JOIN),
+    "alike, behind two": ("SequenceInsert (single, flat)", ONE, JOIN),
+    "two alike, behind a row of nothing": ("SequenceInsert (empty, flat)", PAIR, JOIN),
+    "alike in some, behind a row of nothing": (
+        "SequenceInsert (empty, flat)",
+        IF.format("p = Slice (row, zero, one, zero)", "w = Identity (s)"),
+        JOIN,
+    ),
+    "alike in some, behind a row like them": (
+        "SequenceInsert (empty, first)",
+        IF.format("p = Slice (row, zero, one, zero)", "w = Identity (s)"),
+        JOIN,
+    ),
+    "alike, read by place": (
+        "SequenceInsert (single, first)",
+        ONE,
+        "y = SequenceAt (all, front)  y2 = ConcatFromSequence <axis = 0> (all)",
+    ),
     "behind an element": (START, ALWAYS, JOIN),
     "behind two": ("SequenceConstruct (first, first)", ALWAYS, JOIN),
     "some behind an element": (START, SOME, JOIN),
@@ -123,6 +151,7 @@ def test_no_sequence_is_left() -> None:
 
 
 NEAR = {
+    "behind an element at a place": ("SequenceInsert (single, first, front)", ALWAYS, JOIN),
     "read by place": (START, ALWAYS, "y = SequenceAt (all, two)"),
     "joined along two axes": (
         START,
@@ -154,3 +183,15 @@ def test_other_lists_keep_the_loop(name: str) -> None:
     begin, nodes, join = NEAR[name]
     found = read(model(TEXT.format(begin=begin, nodes=nodes, join=join)))
     assert found.loops == 1
+
+
+@pytest.mark.parametrize("nodes", [ALWAYS, ONE])
+@pytest.mark.parametrize("begin", ["Identity (given)", "SequenceInsert (given, first)"])
+def test_elements_that_nothing_tells_keep_the_loop(begin: str, nodes: str) -> None:
+    text = TEXT.format(begin=begin, nodes=nodes, join=JOIN)
+    before = model(text.replace("int64[N] n)", "int64[N] n, seq(float[?,2]) given)"))
+    found = read(before)
+    assert found.loops == 1
+    some = feed(1, 4, 0) | {"given": [np.full((1, 2), 9, np.float32)]}
+    expected = open_session(before).run(some)["y"]
+    np.testing.assert_array_equal(open_session(found.model).run(some)["y"], expected)

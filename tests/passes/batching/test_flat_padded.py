@@ -183,6 +183,7 @@ AS_LARGE = [
     ),
 ]  # fmt: skip
 CASES = [*AS_LARGE, *PRODUCTS, *CUMULATED, *WINDOWED]
+GROUPED = [normalized(18, 2), normalized(21, 6)]
 
 
 @pytest.mark.parametrize("one", CASES, ids=str)
@@ -190,7 +191,7 @@ def test_images_of_any_size(one: FlatCase) -> None:
     prove_flat(one)
 
 
-@pytest.mark.parametrize("one", [normalized(18, 2), normalized(21, 6)], ids=str)
+@pytest.mark.parametrize("one", GROUPED, ids=str)
 def test_groups_of_channels(one: FlatCase) -> None:
     prove_flat(one)
 

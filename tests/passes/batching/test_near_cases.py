@@ -13,7 +13,7 @@ import pytest
 
 from tests.passes.batching.bodies import of
 from tests.passes.batching.harness import Operand, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_declined, ragged
+from tests.passes.batching.ragged import RaggedCase, prove_declined, prove_ragged, ragged
 
 pytestmark = pytest.mark.quick
 
@@ -341,11 +341,6 @@ NEAR: dict[str, tuple[RaggedCase, str, tuple[str, ...]]] = {
         "If ragged",
         WITHOUT,
     ),
-    "y = GatherND(x, i), lacks": (
-        of("y = GatherND(x, i)", x=ragged(4), i=constant(np.zeros((2, 0), np.int64))),
-        "GatherND unknown-shape",
-        WITHOUT,
-    ),
     "of higher rank, z ragged lacks": (
         of("y = Sub(x, z)", x=ragged(4, lengths=(3, 3, 1)), z=ragged(3, 4)),
         "Sub ragged",
@@ -359,3 +354,9 @@ NEAR: dict[str, tuple[RaggedCase, str, tuple[str, ...]]] = {
 def test_one_thing_changed(name: str) -> None:
     case, reasons, lacks = NEAR[name]
     prove_declined(case, reasons, lacks=lacks)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_places_without_numbers_are_whole_samples(batch: int) -> None:
+    whole = of("y = GatherND(x, i)", x=ragged(4), i=constant(np.zeros((2, 0), np.int64)))
+    prove_ragged(whole, batch, lacks=WITHOUT)

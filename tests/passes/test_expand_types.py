@@ -215,6 +215,7 @@ OPSETS = range(FIRST, onnx.defs.onnx_opset_version() + 1)
 
 
 @pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.long
 def test_opset(opset: int) -> None:
     """The opset stays; above onnxruntime's own limit the evaluator judges."""
     text = f"""<ir_version: 10, opset_import: ["" : {opset}]>

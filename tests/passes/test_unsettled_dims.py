@@ -52,6 +52,7 @@ ROWS = {"proven": "row = Neg (t)", "declared": "row = Mul (e, e)"}
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("strategy", ["fuse", "expand"])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.long
 def test_samples_of_no_trips(name: str, strategy: str, row: str) -> None:
     outputs, results, inner, more, behind = CASES[name]
     text = GRAPH.format(

@@ -71,6 +71,7 @@ def test_a_random_program_comes_out_right(seeds: range) -> None:
 
 
 @pytest.mark.parametrize("seed", WRONG_AT_FIRST)
+@pytest.mark.long
 def test_a_program_that_came_out_wrong_at_first(seed: int) -> None:
     """Ranks of flat results, integers before opset 12, a Map that nothing reads any more.
 

@@ -7,8 +7,6 @@ import pytest
 
 from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing
 
-pytestmark = pytest.mark.quick
-
 READ = (
     "k = Constant <value_float = {bound}> () b = Greater (v, k) f = NonZero (b) "
     "p = Transpose <perm = [1, 0]> (f) g = GatherND (v, p) {end} = Neg (g) "

@@ -113,6 +113,7 @@ def model_of(readers: dict[str, str]) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("group", READERS)
+@pytest.mark.long
 def test_images_of_any_size(group: str) -> None:
     before = model_of(READERS[group])
     after = rewriter.optimize(before, strategy="fuse", target="portable", tensor_io=True)

@@ -94,6 +94,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.long
 def test_images_that_take_one_of_two_branches(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 6))
 

@@ -50,6 +50,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.long
 def test_crops_beside_the_ragged_axes(case: FlatCase) -> None:
     prove_flat(case, feeds=[drawn(case, count, count) for count in (1, 3)])
     prove_nothing(case)

@@ -265,6 +265,7 @@ def test_a_region_of_an_image_of_nothing_is_an_error(
 
 @pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
 @pytest.mark.parametrize("mode", ['"nearest"', '"linear"', '"linear", antialias = 1'])
+@pytest.mark.long
 def test_something_of_nothing_is_an_error(policy: str, mode: str) -> None:
     """By its ratio, an image without a row would become one without a row, all padding."""
     nodes = (

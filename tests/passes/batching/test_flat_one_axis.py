@@ -60,5 +60,6 @@ def test_rows_that_stay() -> None:
 
 
 @pytest.mark.parametrize("case", CASES[::12], ids=str)
+@pytest.mark.long
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)

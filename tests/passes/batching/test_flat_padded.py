@@ -197,6 +197,7 @@ def test_groups_of_channels(one: FlatCase) -> None:
 
 
 @pytest.mark.parametrize("one", CASES[::3], ids=str)
+@pytest.mark.long
 def test_no_image(one: FlatCase) -> None:
     prove_nothing(one)
 

@@ -288,6 +288,7 @@ COPIED += [(CUBIC, "float[H,W]"), (CUBIC, "float[1,3,H,W]")]
 
 
 @pytest.mark.parametrize(("mode", "element"), COPIED)
+@pytest.mark.long
 def test_images_of_that_size_are_copied(mode: str, element: str) -> None:
     shape = [{"H": 9, "W": 11}.get(dim) or int(dim) for dim in element[6:-1].split(",")]
     rng = np.random.default_rng(0)

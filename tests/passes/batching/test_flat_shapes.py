@@ -305,6 +305,7 @@ PROMISED = {
 
 @pytest.mark.parametrize("shape", [(None, 13, 3), (10, None, 3)], ids=str)
 @pytest.mark.parametrize("name", PROMISED)
+@pytest.mark.long
 def test_a_size_that_is_promised(name: str, shape: tuple[int | None, ...]) -> None:
     """Images that differ along one axis alone are packed, until both are resized."""
     result = "uint8[9,11,2]" if name == "two channels" else "uint8[9,11,3]"

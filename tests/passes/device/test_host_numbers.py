@@ -191,6 +191,7 @@ def test_numbers_are_handed_over_as_shapes(text: str, numbers: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "tables"), TABLES.values(), ids=TABLES)
+@pytest.mark.long
 def test_integers_are_read_where_the_host_has_them(text: str, tables: int) -> None:
     given, model, modified = kept(text)
     assert modified

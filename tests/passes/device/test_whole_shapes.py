@@ -254,6 +254,7 @@ def feeds(ids: int, rows: tuple[int, int], table: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("backend", ["onnxruntime", "reference"])
 @pytest.mark.parametrize("name", [*READ, *KEPT])
+@pytest.mark.long
 def test_it_computes_the_same(name: str, backend: str) -> None:
     given = model({**READ, **KEPT}[name])
     after = formed(given)

@@ -233,6 +233,7 @@ DEAR = [("a_row", 13), ("backward", 13)]
 @pytest.mark.parametrize("collected", ["", ROW], ids=["carried", "collected beside"])
 @pytest.mark.parametrize("dialect", ["counted", "endless", "while"])
 @pytest.mark.parametrize(("name", "opset"), DEAR)
+@pytest.mark.long
 def test_copies_of_the_body_run_few_iterations_of_what_very_many_operators_replace(
     name: str, opset: int, dialect: str, collected: str
 ) -> None:

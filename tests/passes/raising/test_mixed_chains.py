@@ -140,6 +140,7 @@ KEPT = {
 
 @pytest.mark.parametrize("step", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("order", ["LM", "ML"])
+@pytest.mark.long
 def test_other_bodies_compute_the_same(order: str, step: str) -> None:
     prove(chain(order, steps={order.index("M"): step}))
 

@@ -90,6 +90,7 @@ def state_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", TILES)
+@pytest.mark.long
 def test_grids_of_tiles_end_without_a_loop(name: str) -> None:
     before = model(TILES[name], 18)
     found = read(before, auto=True)

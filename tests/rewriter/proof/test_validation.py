@@ -308,6 +308,7 @@ class TestFeeds:
             *("uint8", "uint16", "uint32", "uint64"),
         ],
     )
+    @pytest.mark.long
     def test_every_element_type(self, element_type):
         graph = model(
             f"(seq({element_type}[N]) xs) => (seq({element_type}[M]) ys)",

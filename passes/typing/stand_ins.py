@@ -1,4 +1,4 @@
-"""Stand-ins for nodes of which ONNX's inference knows too little, with shape functions of ours.
+"""Nodes that stand in for those that ONNX's inference knows too little of, with shapes of ours.
 
 For inference only, such a node becomes an operator of `passes.typing.shape_functions`; what is
 known of its operands goes into attributes.

@@ -19,7 +19,7 @@ def unranked(p: Pool) -> None:
 
 
 def _squeezed(p: Pool) -> Value:
-    """A Squeeze of all axes of length 1, of which the model does not say which they are."""
+    """A Squeeze of all axes of length 1; the model does not say which these are."""
     return p.one("Squeeze", [p.pick(fits=lambda v: v.rank >= 1 and 1 in v.dims)])
 
 

@@ -75,7 +75,7 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
 
 
 def _with_axes_in_grid(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
-    """Return samples of which some axes belong to the grid."""
+    """Return samples some of whose axes belong to the grid."""
     for axis in sorted(axes):
         assert x.flat is not None
         if x.flat.order[axis] < x.flat.grid.rank:

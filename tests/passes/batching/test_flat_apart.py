@@ -31,7 +31,7 @@ class Case:
     Attributes:
         nodes: The nodes; they compute ``y``.
         good: Places that are inside of each image.
-        bad: Places of which one is outside of the image of 4 x 5.
+        bad: Places; one is outside of the image of 4 x 5.
         rank: The rank of the result.
         alone: Whether the places fit no other image, so that there is none beside it.
     """

@@ -121,6 +121,47 @@ def test_a_map_ends_alike_in_every_spelling(spelling: str, name: str, strategy: 
         assert difference.equal, difference.message
 
 
+# A second tensor that may be longer: its rows, or its numbers, are cut to the number of samples.
+SECOND = {
+    "a counter of 32 bits": f"""{_COUNT} first = Constant <value = int32 {{0}}> ()
+        k_last, y = Loop (n, go, first) <body = each (int64 i, bool c, int32 k)
+            => (bool d, int32 k_next, float[4] q) {{ d = Identity (c)
+            one = Constant <value = int32 {{1}}> () k_next = Add (k, one)
+            r = Gather (x, i) t = Gather (z, k) q = Add (r, t) }}>""",
+    "a SequenceMap": """xs = SplitToSequence <keepdims = 0> (x)
+        zs = SplitToSequence <keepdims = 0> (z)
+        ys = SequenceMap (xs, zs) <body = each (float[4] r, TYPE t) => (float[4] q)
+            { q = Add (r, t) }>
+        y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)""",
+}
+ROWS = {
+    "float[4]": ("float[M,4]", "Add Concat Gather Reshape Shape Slice"),
+    "float": ("float[M]", "Add Gather Reshape Shape Slice Unsqueeze"),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("spelling", SECOND)
+def test_a_second_tensor_is_cut_alike(spelling: str, row: str) -> None:
+    tensor, expected = ROWS[row]
+    given = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> '
+        f"g (float[N,4] x, {tensor} z) => (float[N,4] y) {{ {SECOND[spelling]} }}".replace(
+            "TYPE", row
+        )
+    )
+    rewritten = rewriter.rewrite(given)
+    nodes = rewritten.model.graph.node
+    assert sorted(node.op_type for node in nodes if node.op_type != "Constant") == expected.split()
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((4, 4)[: tensor.count(",") + 1]).astype(np.float32)
+    for count in (1, 3):
+        feed = {"x": rng.standard_normal((count, 4)).astype(np.float32), "z": z}
+        before, after = (open_session(one).run(feed) for one in (given, rewritten.model))
+        difference = compare(before, after)
+        assert difference.equal, difference.message
+
+
 _LOOPS = """n = SequenceLength (xs) go = Constant <value = bool {1}> () none = SequenceEmpty ()
     b = Loop (n, go, none) <body = one (int64 i, bool c, seq(float[]) held)
         => (bool d, seq(float[]) grown) {

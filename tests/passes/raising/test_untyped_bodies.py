@@ -59,7 +59,7 @@ PATTERNS = {
       else_branch = no () => (same) { same = Identity (s) }>""",
     ),
 }
-"""Each with a CastLike that reads what the Loop carries, of which it takes the type alone."""
+"""Each with a CastLike that takes nothing but the type of what the Loop carries."""
 
 
 def _feeds() -> list[dict[str, np.ndarray]]:

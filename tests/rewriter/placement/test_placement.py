@@ -110,7 +110,7 @@ NOTES = {
         "cuda",
         "counted without onnxruntime's own optimization: the host computes half-precision floats",
     ),
-    "Casts in a row, of which WebGPU computes one": (
+    "Casts in a row, one of them on WebGPU": (
         "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
         "webgpu",
         "Casts that follow one another count as one",

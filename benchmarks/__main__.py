@@ -19,6 +19,7 @@ from benchmarks.cases import CASES, FAMILIES, SWEEPS
 from benchmarks.forms import forms_table
 from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
 from benchmarks.pictures import write_pictures
+from benchmarks.results import row, write
 from benchmarks.short_loops import SHORT_LOOPS
 from benchmarks.small_batches import ITERATIONS, speed_table
 from benchmarks.workload import Case, Sweep
@@ -26,7 +27,6 @@ from rewriter.pipeline import Strategy, rewrite
 
 SAMPLES = (100, 250, 500, 1000, 2000, 4000, 8000, 16000)
 _BASE = 1000
-RESULTS = pathlib.Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         print(line, flush=True)
         lines.append(line)
     if not args.only and not args.dry:
-        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write(lines)
 
 
 def _arguments() -> argparse.Namespace:
@@ -77,8 +77,8 @@ def _cases(args: argparse.Namespace) -> Iterator[str]:
     last = ours[-1]
     yield "## Milliseconds"
     yield ""
-    yield _row(["case", *columns, f"as given / {last}", f"ONNX's / {last}", f"{last} / by hand"])
-    yield _row(["---", *["---:"] * (len(columns) + 3)])
+    yield row(["case", *columns, f"as given / {last}", f"ONNX's / {last}", f"{last} / by hand"])
+    yield row(["---", *["---:"] * (len(columns) + 3)])
     for make in CASES:
         case = make()
         if args.only and args.only not in case.name:
@@ -96,7 +96,7 @@ def _cases(args: argparse.Namespace) -> Iterator[str]:
             ratio(times["ONNX's expansion"], times[last]),
             ratio(times[last], times.get("by hand")),
         ]
-        yield _row(
+        yield row(
             [
                 case.name,
                 *(_milliseconds(times.get(column)) for column in columns),
@@ -136,8 +136,8 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
     labels = ["as given", *(f"ours, {strategy}" for strategy in args.strategy)]
     yield f"### {sweep.name}"
     yield ""
-    yield _row(["samples", *(cell for label in labels for cell in (f"{label} (ms)", "growth"))])
-    yield _row(["---:"] * (1 + 2 * len(labels)))
+    yield row(["samples", *(cell for label in labels for cell in (f"{label} (ms)", "growth"))])
+    yield row(["---:"] * (1 + 2 * len(labels)))
     before: dict[str, float] = {}
     per_sample: dict[str, dict[int, float]] = {label: {} for label in labels}
     largest = dict.fromkeys(labels, 0.0)
@@ -158,7 +158,7 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
                 cells.append(f"{growth:.2f}")
             before[label] = math.nan if median is None else median
             per_sample[label][samples] = before[label] / samples
-        yield _row(cells)
+        yield row(cells)
     yield ""
     worst = ", ".join(f"{label} {growth:.2f}" for label, growth in largest.items())
     yield f"Largest growth: {worst}; aimed at: at most {sweep.bound}."
@@ -172,10 +172,6 @@ def _rewritten(case: Case, strategy: Strategy) -> onnx.ModelProto:
     model = rewrite(case.given, strategy=strategy, **case.promises).model
     assert isinstance(model, onnx.ModelProto)
     return model
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _median(times: Times | Refused | None) -> float | None:

@@ -18,7 +18,7 @@ import onnx
 import onnxruntime
 
 from rewriter.backends.optimized_graph import all_nodes_of, before_placement
-from rewriter.backends.providers import register_plugin
+from rewriter.backends.providers import load_libraries, register_plugin
 from rewriter.backends.session import BackendError
 from rewriter.model_files.protos import from_proto
 from rewriter.placement.placing import place
@@ -103,6 +103,7 @@ def main(table: str, *paths: str) -> None:
 
         software_gpu.start()
         register_plugin(onnxruntime, PROVIDERS[table])
+    load_libraries(onnxruntime, PROVIDERS[table])
     rows = {}
     for path in paths:
         model = onnx.load(path)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rewriter.backends.session import has_nothing
 
-__all__ = ["can_bind", "run_bound"]
+__all__ = ["can_bind", "device_memory", "run_bound"]
 
 # Providers whose device has memory of its own, and what onnxruntime's OrtValue calls the device.
 _MEMORY = {
@@ -17,6 +17,11 @@ _MEMORY = {
     "TensorrtExecutionProvider": "cuda",
     "WebGpuExecutionProvider": "gpu",
 }
+
+
+def device_memory(provider: str) -> str:
+    """Return what onnxruntime's OrtValue calls the memory of a provider's device."""
+    return _MEMORY.get(provider, "cpu")
 
 
 def can_bind(session: Any, provider: str, feeds: Mapping[str, Any]) -> bool:
@@ -51,7 +56,7 @@ def run_bound(
     Returns:
         The outputs in order.
     """
-    device = _MEMORY[provider]
+    device = device_memory(provider)
     binding = session.io_binding()
     for value in session.get_inputs():
         if value.name in feeds:

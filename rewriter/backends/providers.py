@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,7 @@ __all__ = [
     "DEVICES",
     "NO_FALLBACK",
     "create_session",
+    "load_libraries",
     "missing",
     "plain",
     "provider_of",
@@ -44,6 +47,8 @@ _INSTALL = {
     "DmlExecutionProvider": "install onnxruntime-directml in place of onnxruntime",
     "MIGraphXExecutionProvider": "install onnxruntime-migraphx in place of onnxruntime",
 }
+# Their libraries may come as packages of Python, in folders where no loader looks.
+_NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 _FATAL_ONLY = 4
 NO_FALLBACK = "session.disable_cpu_ep_fallback"
 """A session is refused unless the device takes every node; some runtimes force it on."""
@@ -80,6 +85,7 @@ def create_session(
     extra: Mapping[str, str],
     profile: str = "",
     threads: int | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Any:
     """Open a session of onnxruntime on one provider.
 
@@ -90,6 +96,7 @@ def create_session(
         extra: Entries of the configuration.
         profile: What the name of a profile begins with; empty for none.
         threads: Threads of one run; None lets onnxruntime choose.
+        settings: Options of the provider.
 
     Raises:
         BackendError: This onnxruntime does not have the provider, or it finds no device.
@@ -112,17 +119,20 @@ def create_session(
         return onnxruntime.InferenceSession(data, options, providers=[provider])
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     register_plugin(onnxruntime, provider)
+    load_libraries(onnxruntime, provider)
     # A provider from a plugin is ignored when it is only named.
     devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == provider]
     if devices:
-        options.add_provider_for_devices(devices[:1], {})
+        options.add_provider_for_devices(devices[:1], dict(settings or {}))
         return onnxruntime.InferenceSession(data, options, enable_fallback=False)
     if provider in _PLUGINS and importlib.util.find_spec(_PLUGINS[provider]):
         raise BackendError(f"{provider} finds no device here", is_limit=True)
     if provider not in onnxruntime.get_available_providers():
         remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
         raise BackendError(f"this onnxruntime has no {provider}: {remedy}", is_limit=True)
-    chain = [provider] if NO_FALLBACK in extra else [provider, _PROVIDERS["cpu"]]
+    chain = [(provider, dict(settings or {}))]
+    if NO_FALLBACK not in extra:
+        chain.append((_PROVIDERS["cpu"], {}))
     return onnxruntime.InferenceSession(data, options, providers=chain, enable_fallback=False)
 
 
@@ -139,6 +149,16 @@ def register_plugin(onnxruntime: Any, provider: str) -> None:
     onnxruntime.register_execution_provider_library(module, path)
     if not is_known():
         onnxruntime.unregister_execution_provider_library(module)
+
+
+def load_libraries(onnxruntime: Any, provider: str) -> None:
+    """Load CUDA's libraries where they are packages, as ``onnxruntime-gpu[cuda]`` installs them.
+
+    What is missing is told when the provider does not start; onnxruntime would print it here.
+    """
+    if provider in _NVIDIA and importlib.util.find_spec("nvidia"):
+        with contextlib.redirect_stdout(io.StringIO()):
+            onnxruntime.preload_dlls()
 
 
 def require_provider(session: Any, provider: str) -> None:

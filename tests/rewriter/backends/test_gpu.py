@@ -6,6 +6,7 @@ WebGPU runs on a software adapter; without one its tests are skipped, which .ci/
 from __future__ import annotations
 
 import json
+import types
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rewriter.backends import BackendError, open_session, placement
 from rewriter.backends.binding import can_bind
 from rewriter.backends.onnxruntime import OnnxruntimeSession
 from rewriter.backends.profiling import Placement, read_profile
-from rewriter.backends.providers import provider_of
+from rewriter.backends.providers import load_libraries, provider_of
 from rewriter.model_files.protos import to_proto
 from tests import software_gpu
 from tests.rewriter.cli_models import seqmap
@@ -141,6 +142,34 @@ def test_the_command_line_says_where_nodes_ran(
     record = json.loads(capsys.readouterr().out)
     assert record["providers"][provider_of(device)]["operators"]
     assert set(record["copies"]) == {"to_host", "to_device"}
+
+
+@pytest.mark.parametrize(
+    ("provider", "is_installed", "is_called"),
+    [
+        ("CUDAExecutionProvider", True, True),
+        ("TensorrtExecutionProvider", True, True),
+        ("CUDAExecutionProvider", False, False),
+        ("WebGpuExecutionProvider", True, False),
+    ],
+)
+def test_libraries_of_cuda_that_are_packages_are_loaded(
+    provider: str,
+    is_installed: bool,
+    is_called: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = object() if is_installed else None
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
+    calls: list[bool] = []
+
+    def preload() -> None:
+        print("Failed to load libcudnn.so.9")
+        calls.append(True)
+
+    load_libraries(types.SimpleNamespace(preload_dlls=preload), provider)
+    assert (bool(calls), capsys.readouterr().out) == (is_called, "")
 
 
 EVENTS = [

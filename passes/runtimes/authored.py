@@ -63,9 +63,7 @@ def nodes_by_others(model: ir.Model, authored: Authored | None) -> list[ir.Node]
 class OthersPass(ir.passes.InPlacePass):
     """A pass that looks at the nodes that the model's author did not write."""
 
-    def __init__(
-        self, authored: Authored | None = None, typing: KeptTyping | None = None
-    ) -> None:
+    def __init__(self, authored: Authored | None = None, typing: KeptTyping | None = None) -> None:
         """Set up the pass.
 
         Args:

@@ -20,6 +20,7 @@ from passes.graph.names import make_names_unique
 from passes.graph.splice import drop_initializers, unread_initializers
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
+from passes.reading.kept_typing import KeptTyping
 from passes.runtimes import (
     Authored,
     LoopStatesPass,
@@ -224,10 +225,13 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.strategy != "expand" and (model.producer_name or "").lower() == "pytorch":
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
-    authored = Authored(model)
+    authored, typing = Authored(model), KeptTyping()
     if not options.row.kernels:
-        passes.append(OneBranchPass(authored))
-    passes += [LoopStatesPass(authored), SidestepDefectsPass(runtimes, authored)]
+        passes.append(OneBranchPass(authored, typing))
+    passes += [
+        LoopStatesPass(authored, typing),
+        SidestepDefectsPass(runtimes, authored, typing),
+    ]
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))
     return [*converting, *passes]

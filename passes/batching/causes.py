@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline, Reason
-from passes.graph.graphs import captured_values, subgraphs
+from passes.graph.graphs import reads_of
 
 __all__ = ["Causes", "Demotions", "Inherited"]
 
@@ -165,7 +165,7 @@ class Demotions:
         found = []
         pending = [node]
         while pending:
-            for value in _read_by(pending.pop()):
+            for value in reads_of(pending.pop()):
                 producer = value.producer()
                 if producer is None or value not in self._env or producer in self.nodes:
                     continue
@@ -174,9 +174,3 @@ class Demotions:
                     pending.append(producer)
                     found.append(producer)
         return found
-
-
-def _read_by(node: ir.Node) -> list[ir.Value]:
-    """Return what a node reads, captured values among them."""
-    captured = [v for _, g in subgraphs(node) for v in captured_values(g)]
-    return [v for v in (*node.inputs, *captured) if v is not None]

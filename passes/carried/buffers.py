@@ -56,6 +56,7 @@ class RollingBuffer(Pattern):
     ends: tuple[tuple[Linear, Linear], ...] = ()
     is_turned: bool = False
     name = "carried buffer"
+    keeps_shape = "as it is made"
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the last places of the whole."""
@@ -64,9 +65,6 @@ class RollingBuffer(Pattern):
         if self.is_turned:
             return builder.op("Slice", [whole, builder.ints(0), self._size(joined), axis])
         return builder.op("Slice", [whole, self._last_begin(joined), builder.ints(END), axis])
-
-    def check_shape(self, joined: Joined) -> None:
-        """Nothing is to check: each iteration drops as much as it appends."""
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the values of all iterations can be stacked: they are windows of the whole."""

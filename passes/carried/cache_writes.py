@@ -46,6 +46,7 @@ class CacheWrite(Pattern):
     base: ir.Value | None
     mode: str = "linear"
     name = "carried cache"
+    keeps_shape = "as it is made"
     needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
@@ -67,9 +68,6 @@ class CacheWrite(Pattern):
             positions = builder.op("Add", [positions, over])
         attributes = {"axis": self.axis, "mode": self.mode}
         return builder.op("TensorScatter", [initial, rows, positions], attributes)
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
 
     def _rows_too_many(self, builder: Builder, rows: ir.Value) -> ir.Value:
         """Record how many rows later ones replace, ``[1]``."""

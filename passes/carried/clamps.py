@@ -38,11 +38,7 @@ class Clamped(RunningPattern):
     terms: tuple[Term, ...]
     nodes: tuple[ir.Node, ...] = ()
     name = "value within bounds"
-
-    def check_shape(self, joined: Joined) -> None:
-        """Check that no bound is larger than the carried value."""
-        for at in range(len(self.terms)):
-            joined.needs_shape(at, self.carried, always=True)
+    keeps_shape = "by its terms"
 
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations.

@@ -7,7 +7,7 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import ReadPattern, Term
 from passes.carried.rereads import Reread
 from passes.carried.wrapped import Wrapped
 from passes.carried.writes import is_distinct
@@ -62,7 +62,7 @@ def _check(read: Reread, joined: Joined) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Unwritten(Pattern):
+class Unwritten(ReadPattern):
     """What stood at a place at first, which no iteration before has written.
 
     Attributes:
@@ -76,14 +76,6 @@ class Unwritten(Pattern):
     terms: tuple[Term, ...] = ()
     name = "place not yet written"
     needs_sizes = False
-
-    def write(self, joined: Joined) -> ir.Value:
-        """Nothing reads it behind the last iteration."""
-        raise NotImplementedError
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """What iterations read can be stacked."""
-        return not is_after
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record what all iterations read.
@@ -101,7 +93,7 @@ class Unwritten(Pattern):
 
 
 @dataclasses.dataclass(frozen=True)
-class Delay(Pattern):
+class Delay(ReadPattern):
     """What an iteration wrote that was so many iterations ago; before that, what stood there.
 
     Attributes:
@@ -115,14 +107,6 @@ class Delay(Pattern):
     read: Reread
     name = "carried delay"
     needs_sizes = False
-
-    def write(self, joined: Joined) -> ir.Value:
-        """Nothing reads it behind the last iteration."""
-        raise NotImplementedError
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """What iterations read can be stacked."""
-        return not is_after
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record what all iterations read.

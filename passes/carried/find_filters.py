@@ -119,7 +119,7 @@ def _row_of_either(
     pairs = [*one.pairs, *other.pairs]
     rows = one.added.row, other.added.row
     made = in_branch(mask, rows[0], one.nodes, rows[1], pairs, typing, other_copies=other.nodes)
-    type_ = _of_both(one.type, other.type)
+    type_ = one.type.agreed(other.type)
     typing.set(made.outputs[0], type_)
     return _RowOutside(dataclasses.replace(one.added, row=made.outputs[0]), type_, [made], [])
 
@@ -144,15 +144,6 @@ def _row_in(
     if nested is None:
         return None
     return dataclasses.replace(nested, nodes=[*copies, *nested.nodes], pairs=pairs)
-
-
-def _of_both(one: ValueType, other: ValueType) -> ValueType:
-    """Return what is known of a value that is one of two."""
-    type_ = one.type if one.type == other.type else None
-    if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
-        return ValueType(type_, None)
-    pairs = zip(one.dims, other.dims, strict=True)
-    return ValueType(type_, tuple(a if a == b else None for a, b in pairs))
 
 
 def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list[ir.Node]:

@@ -49,11 +49,7 @@ class CarriedFlag(RunningPattern):
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     name = "carried flag"
-
-    def check_shape(self, joined: Joined) -> None:
-        """Check that no term is larger than the flag."""
-        for at in range(len(self.terms)):
-            joined.needs_shape(at, self.carried, always=True)
+    keeps_shape = "by its terms"
 
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial flag and the flags of all iterations."""

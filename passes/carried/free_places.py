@@ -44,11 +44,7 @@ class FreePlaces(Pattern):
     nodes: tuple[ir.Node, ...] = ()
     is_dear: bool = False
     name = "free places taken once"
-
-    def check_shape(self, joined: Joined) -> None:
-        """Check that no term is larger than the carried tensor."""
-        for at in range(len(self.terms)):
-            joined.needs_shape(at, self.carried, always=True)
+    keeps_shape = "by its terms"
 
     def write(self, joined: Joined) -> ir.Value:
         """Record what each place holds behind the last iteration."""

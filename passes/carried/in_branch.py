@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
-from passes.carried.pattern import added
+from passes.carried.pattern import added, branch_of
 from passes.carried.selections import Selection
-from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.typing.value_types import Typing
@@ -90,15 +89,8 @@ def in_branch(
         for new, old in zip(copy.outputs, node.outputs, strict=True):
             typing.set(new, typing[old])
 
-    taken, left = _branch("taken", copies, value), _branch("left", other_copies, other)
+    taken = branch_of("taken", copies, [value])
+    left = branch_of("left", other_copies, [other])
     names = ("else_branch", "then_branch") if is_turned else ("then_branch", "else_branch")
     graphs = dict(zip(names, (taken, left), strict=True))
     return added("If", [selection.condition], graphs)
-
-
-def _branch(name: str, copies: Sequence[ir.Node], value: ir.Value) -> ir.Graph:
-    def write(builder: Builder) -> list[ir.Value]:
-        builder.nodes.extend(copies)
-        return [value]
-
-    return Builder("branch").subgraph(name, [], write)

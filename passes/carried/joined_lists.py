@@ -14,9 +14,8 @@ import onnx_ir as ir
 from passes.carried.appends import fitting_rows
 from passes.carried.first_elements import first_elements
 from passes.carried.joined import Joined, same_dims
-from passes.carried.pattern import Pattern, Term, added, dependent_values
+from passes.carried.pattern import Pattern, Term, added, branch_of, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
-from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
@@ -127,7 +126,7 @@ class _PieceReader:
             full = part if part.piece is not None else self._none(beside.piece)
             if full is None or full.piece is None:
                 return None
-            graphs.append(_branch(full.nodes, full.piece))
+            graphs.append(branch_of("piece", full.nodes, [full.piece]))
         (condition,), nodes = self._outside(mask.condition, branches)
         made = added("If", [condition], {"then_branch": graphs[0], "else_branch": graphs[1]})
         return _Gained([*nodes, made], made.outputs[0])
@@ -158,14 +157,6 @@ class _PieceReader:
             for new, old in zip(copy.outputs, node.outputs, strict=True):
                 self._typing.set(new, self._typing[old])
         return found, nodes
-
-
-def _branch(nodes: list[ir.Node], value: ir.Value) -> ir.Graph:
-    def write(builder: Builder) -> list[ir.Value]:
-        builder.nodes.extend(nodes)
-        return [value]
-
-    return Builder("branch").subgraph("piece", [], write)
 
 
 def _joined_along(result: ir.Value | None) -> int | None:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.carried.filled import Begun, totals
 from passes.carried.joined import Joined
 from passes.carried.last_ones import sorted_by_key
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import ReadPattern, Term
 from passes.carried.totals import rounds_in_order
 from passes.decisions import Code
 from passes.reading.iterations import Carried
@@ -26,7 +26,7 @@ _INT64 = int(ir.DataType.INT64)
 
 
 @dataclasses.dataclass(frozen=True)
-class KeyedRead(Pattern):
+class KeyedRead(ReadPattern):
     """What iterations read at their keys of a tensor that they write to at their keys.
 
     Attributes:
@@ -47,22 +47,12 @@ class KeyedRead(Pattern):
     is_after: bool = False
     nodes: tuple[ir.Node, ...] = ()
     name = "state of each key"
+    keeps_shape = "as it is made"
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
         """Whether the order of the operations changes the result."""
         return self.family is not None and rounds_in_order(self.family, self.dtype)
-
-    def write(self, joined: Joined) -> ir.Value:
-        """Nothing reads it behind the last iteration."""
-        raise NotImplementedError
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is read is a row of a tensor that keeps its shape."""
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """What iterations read can be stacked."""
-        return not is_after
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record what all iterations read.

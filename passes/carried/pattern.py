@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from passes.carried.joined import Joined
 from passes.decisions import Code
+from passes.graph.builder import Builder
 from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, name_of, reads_of
 from passes.graph.if_outputs import read_for
@@ -65,6 +66,8 @@ class Pattern(abc.ABC):
             values of the body, and stand in no graph.
         speculated: Those of them that stood in a branch, each with the node that it is a copy of:
             they run in iterations in which the model would not have run them.
+        keeps_shape: Whether it has one shape in all iterations: as it is made, or where no term is
+            larger.
         between: What the tensor is behind some of the writes of an iteration, of the same shape.
     """
 
@@ -79,6 +82,7 @@ class Pattern(abc.ABC):
     cheap_from: int | None = None
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    keeps_shape: Literal["", "as it is made", "by its terms"] = ""
     between: tuple[ir.Value, ...] = ()
 
     @abc.abstractmethod
@@ -95,8 +99,11 @@ class Pattern(abc.ABC):
         Raises:
             NotAMapError: That is not proven.
         """
-        detail = f"the shape of '{self.carried.inner.name}' is read, and may change"
-        raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+        if not self.keeps_shape:
+            detail = f"the shape of '{self.carried.inner.name}' is read, and may change"
+            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+        for at in range(len(self.terms)) if self.keeps_shape == "by its terms" else ():
+            joined.needs_shape(at, self.carried, always=True)
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the values of all iterations can be stacked.
@@ -114,6 +121,18 @@ class Pattern(abc.ABC):
         raise NotImplementedError(f"{self.name}: the values of all iterations")
 
 
+class ReadPattern(Pattern):
+    """What iterations read of a tensor that they write to."""
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Nothing reads it behind the last iteration."""
+        raise NotImplementedError
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """What iterations read can be stacked."""
+        return not is_after
+
+
 def added(
     op_type: str,
     inputs: Sequence[ir.Value],
@@ -128,6 +147,16 @@ def added(
         value.name = "/".join([*(name_of(v) for v in inputs[:1]), op_type, *number])
     note(node)
     return node
+
+
+def branch_of(name: str, nodes: Sequence[ir.Node], values: Sequence[ir.Value]) -> ir.Graph:
+    """Make a graph of nodes that an iteration needs and that stand in none; it yields values."""
+
+    def write(builder: Builder) -> Sequence[ir.Value]:
+        builder.nodes.extend(nodes)
+        return values
+
+    return Builder("branch").subgraph(name, [], write)
 
 
 def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:

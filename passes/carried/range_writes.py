@@ -61,9 +61,7 @@ class RangedWrites(Pattern):
     nodes: tuple[ir.Node, ...] = ()
     needs_sizes: bool = False
     name = "carried write to ranges"
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
+    keeps_shape = "as it is made"
 
     def behind(self, joined: Joined, one: One) -> list[int]:
         """Return the axes behind those that a write names.

@@ -95,6 +95,7 @@ class Reduction(Pattern):
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     weighs: bool = False
     counts: bool = False
+    keeps_shape = "by its terms"
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
@@ -181,11 +182,6 @@ class Reduction(Pattern):
         if self.family == "Add":
             return self.dtype in _CUMULATED
         return self.family in ("And", "Or", "Xor")
-
-    def check_shape(self, joined: Joined) -> None:
-        """Check that no term is larger than what it is joined to."""
-        for at in range(len(self.terms)):
-            joined.needs_shape(at, self.carried, always=True)
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the totals of all iterations can be computed at once."""

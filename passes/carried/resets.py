@@ -47,16 +47,12 @@ class Resets(RunningPattern):
     dtype: ir.DataType
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    keeps_shape = "by its terms"
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
         """Whether the order of the operations changes the result."""
         return rounds_in_order(self.family, self.dtype)
-
-    def check_shape(self, joined: Joined) -> None:
-        """Check that no term is larger than the carried value."""
-        for at in range(len(self.terms)):
-            joined.needs_shape(at, self.carried, always=True)
 
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""

@@ -144,6 +144,7 @@ class Cycle(Pattern):
     ring: Ring
     terms: tuple[Term, ...] = ()
     name = "counter that begins anew"
+    keeps_shape = "as it is made"
     needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
@@ -158,9 +159,6 @@ class Cycle(Pattern):
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record its numbers in all iterations."""
         return self._of(joined, joined.iterations(is_after=is_after))
-
-    def check_shape(self, joined: Joined) -> None:
-        """It is one number."""
 
     def _of(self, joined: Joined, numbers: ir.Value) -> ir.Value:
         builder, (number, size) = joined.builder, (self.ring.number, self.ring.size)

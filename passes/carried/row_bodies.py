@@ -10,11 +10,11 @@ import onnx_ir as ir
 
 from passes.carried.columns import find_columns, is_last_axis
 from passes.carried.masks import choice
-from passes.carried.pattern import added
+from passes.carried.pattern import added, branch_of
 from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.uniform import one_number
 from passes.carried.whole_writes import writes_all_at
-from passes.graph.builder import END, Builder
+from passes.graph.builder import END
 from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgraphs
 from passes.graph.made import axes_of, made_by, operand, skip_identities, takes_whole_shape
 from passes.graph.node_copies import copy_node, copy_of
@@ -243,7 +243,7 @@ class RowBody:
                 _row(own, v) if is_row else own.of(v)
                 for v, is_row in zip(outputs, rows[-1], strict=True)
             ]
-            made[name] = _graph(name, copies, values)
+            made[name] = branch_of(name, copies, values)
         if rows[0] != rows[1]:
             raise NotOwnRowError
         new = added("If", [known.of(condition)], made, outputs=len(kept))
@@ -265,14 +265,6 @@ def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
         return [*ends, added("Slice", [shape, *(node.outputs[0] for node in ends)])]
     rest = _numbers(*(at for at in range(rank or 0) if at != axis))
     return [rest, added("Gather", [shape, rest.outputs[0]], {"axis": 0})]
-
-
-def _graph(name: str, copies: Sequence[ir.Node], values: Sequence[ir.Value]) -> ir.Graph:
-    def write(builder: Builder) -> Sequence[ir.Value]:
-        builder.nodes.extend(copies)
-        return values
-
-    return Builder("branch").subgraph(name, [], write)
 
 
 def _row(known: _Known, value: ir.Value) -> ir.Value:

@@ -51,10 +51,8 @@ class RowUpdate(Pattern):
     nodes: tuple[ir.Node, ...] = ()
     between: tuple[ir.Value, ...] = ()
     name = "rows of its own"
+    keeps_shape = "as it is made"
     needs_sizes = False
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
 
     def write(self, joined: Joined) -> ir.Value:
         """Record one scatter of all rows onto the initial tensor.

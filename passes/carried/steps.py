@@ -41,6 +41,7 @@ class Steps(Pattern):
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     between: tuple[ir.Value, ...] = ()
     name = "carried writes by index"
+    keeps_shape = "as it is made"
     needs_sizes = False
 
     @property
@@ -60,9 +61,6 @@ class Steps(Pattern):
             joined.typing.set(tensor, joined.typing[self.carried.initial])
             start = end
         return tensor
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
 
 
 def _onto(part: Pattern, tensor: ir.Value) -> Pattern:

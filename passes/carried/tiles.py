@@ -66,10 +66,8 @@ class TileWrite(Pattern):
     is_whole: bool = False
     nodes: tuple[ir.Node, ...] = ()
     name = "carried write of tiles"
+    keeps_shape = "as it is made"
     needs_sizes = False
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the tensor with all tiles.

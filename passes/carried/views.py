@@ -41,9 +41,7 @@ class Viewed(Wrapped):
 
     steps: tuple[ir.Node, ...]
     views: tuple[ir.Node, ...]
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
+    keeps_shape = "as it is made"
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the writes to the other form, and what puts it back."""

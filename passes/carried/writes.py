@@ -48,6 +48,7 @@ class Write(Pattern):
     width: int = 1
     named: int | None = None
     name = "carried write by index"
+    keeps_shape = "as it is made"
     needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
@@ -118,9 +119,6 @@ class Write(Pattern):
     def _is_of_node(self) -> bool:
         """Whether the node that writes joins the updates itself."""
         return self.node.attributes.get_string("reduction", "none") == self.reduction
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
 
     def _is_distinct(self, joined: Joined) -> bool:
         """Whether no two iterations have one index; a negative one counts from the end."""

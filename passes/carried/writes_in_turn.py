@@ -43,6 +43,7 @@ class WritesInTurn(Pattern):
     between: tuple[ir.Value, ...] = ()
     is_dear: bool = False
     name = "carried writes by index"
+    keeps_shape = "as it is made"
     needs_sizes = False
     cheap_from = OLDEST_SCATTER
 
@@ -78,9 +79,6 @@ class WritesInTurn(Pattern):
         rows = in_order(joined.values[1::2], rest)
         is_marked = self.is_dear and joined.opset >= OLDEST_SCATTER
         return scatter_last(builder, tensor, places, rows, along, is_marked=is_marked)
-
-    def check_shape(self, joined: Joined) -> None:
-        """What is written to keeps its shape."""
 
 
 def _count(dims: tuple[int | str | None, ...] | None) -> int | None:

@@ -21,13 +21,16 @@ __all__ = ["type_new_nodes"]
 _Dims: TypeAlias = tuple[int | str | None, ...]
 
 
-def type_new_nodes(nodes: Collection[ir.Node], typing: Typing, model: ir.Model) -> None:
+def type_new_nodes(
+    nodes: Collection[ir.Node], typing: Typing, model: ir.Model, *, ranks: bool = True
+) -> None:
     """Enter the types of new nodes, from those of what they read; all else stays as it is.
 
     Args:
         nodes: The nodes, in whatever order and graphs; none stands inside of another.
         typing: The proven typing of the model without them; it gains theirs.
         model: Only names change.
+        ranks: Keep the ranks that the nodes declare.
     """
     make_names_unique(model)  # inference goes by name
     values: dict[ir.Value, ir.Value | None] = {}
@@ -37,7 +40,7 @@ def type_new_nodes(nodes: Collection[ir.Node], typing: Typing, model: ir.Model) 
         for value in captured_values(body):
             own.set(value, typing[value])
         known = {dim for _, type_ in own.items() for dim in type_.dims or ()}
-        type_apart(body, own, model)
+        type_apart(body, own, model, ranks=ranks)
     for value, copy in values.items():
         if copy is None:
             continue

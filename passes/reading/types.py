@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -68,10 +69,17 @@ def type_body(
                 typings.contradicted.add(body)
 
 
-def type_apart(body: ir.Graph, typing: Typing, model: ir.Model) -> None:
-    """Infer the proven types of a graph that stands in no model; see `type_body`."""
+def type_apart(body: ir.Graph, typing: Typing, model: ir.Model, *, ranks: bool) -> None:
+    """Infer the proven types of a graph that stands in no model; see `type_body`.
+
+    Args:
+        body: The graph.
+        typing: The typing; it knows what is read, and gains the other values.
+        model: Tells the versions.
+        ranks: Keep the ranks that the graph declares.
+    """
     name_values_apart(body)
-    _type_body(body, typing, model, erase_body)
+    _type_body(body, typing, model, functools.partial(erase_body, ranks=ranks))
 
 
 def checked_types(

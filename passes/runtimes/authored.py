@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.graph.graphs import subgraphs, walk_nodes
+from passes.reading.kept_typing import KeptTyping
+from passes.typing import Typing
 
 __all__ = ["Authored", "OthersPass", "nodes_by_others"]
 
@@ -61,17 +63,22 @@ def nodes_by_others(model: ir.Model, authored: Authored | None) -> list[ir.Node]
 class OthersPass(ir.passes.InPlacePass):
     """A pass that looks at the nodes that the model's author did not write."""
 
-    def __init__(self, authored: Authored | None = None) -> None:
+    def __init__(self, authored: Authored | None = None, typing: KeptTyping | None = None) -> None:
         """Set up the pass.
 
         Args:
             authored: The model as its author wrote it; None for none of its nodes.
+            typing: The proven typing, kept for the passes behind it.
         """
         super().__init__()
         self._authored = authored
+        self._kept = typing
 
     def _others(self, model: ir.Model) -> list[ir.Node]:
         return nodes_by_others(model, self._authored)
+
+    def _typing(self, model: ir.Model) -> Typing:
+        return (self._kept or KeptTyping()).of(model)
 
 
 def _outermost(model: ir.Model) -> list[ir.Graph]:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import all_nodes, is_operator
 from passes.runtimes.authored import OthersPass
-from passes.typing import Typing, type_values
+from passes.typing import Typing
 
 __all__ = ["LoopStatesPass"]
 
@@ -29,7 +29,7 @@ class LoopStatesPass(OthersPass):
         states = list(_states_of_known_size(model))
         if not states or not self._others(model):
             return ir.passes.PassResult(model, False)
-        typing = type_values(model, proven=True)
+        typing = self._typing(model)
         modified = False
         for state in states:
             modified |= _loosen(state, typing)

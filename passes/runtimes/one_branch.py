@@ -10,7 +10,6 @@ from passes.batching.failing import cannot_fail
 from passes.graph.graphs import all_graphs, all_nodes, is_operator, subgraphs
 from passes.graph.names import make_names_unique
 from passes.runtimes.authored import OthersPass
-from passes.typing import type_values
 
 __all__ = ["OneBranchPass"]
 
@@ -34,7 +33,7 @@ class OneBranchPass(OthersPass):
         if not any(_branch_for(node, owners) for node in nodes):
             return ir.passes.PassResult(model, False)
         modified = make_names_unique(model)
-        typing = type_values(model, proven=True, ranks=False)
+        typing = self._typing(model)
         for graph in all_graphs(model):
             for node in list(graph)[::-1]:
                 branch = _branch_for(node, owners) if node in nodes else None

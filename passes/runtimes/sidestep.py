@@ -21,6 +21,7 @@ from passes.graph.names import make_names_unique
 from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice
+from passes.reading.kept_typing import KeptTyping
 from passes.runtimes.authored import Authored, nodes_by_others
 from passes.runtimes.branches import newly_decided
 from passes.runtimes.defect import Defect
@@ -43,15 +44,18 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         self,
         runtimes: Collection[str] = ("onnxruntime",),
         authored: Authored | None = None,
+        typing: KeptTyping | None = None,
     ) -> None:
         """Set up the pass.
 
         Args:
             runtimes: Whose defects are sidestepped.
             authored: The model as its author wrote it; None for none of its nodes.
+            typing: The proven typing that the passes before it asked for.
         """
         super().__init__()
         self._authored = authored
+        self._typing = typing
         self._present: set[str] = set()
         self._rows: dict[str, list[Defect]] = defaultdict(list)
         for row in DEFECTS:
@@ -63,7 +67,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         self._present = {node.op_type for node in all_nodes(model)}
         others = nodes_by_others(model, self._authored)
         beside = self._beside(model, set(others))
-        types = Types(model)
+        types = Types(model, self._typing)
         pending = self._known([*others, *_decided(model, set(others), types), *beside])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)
@@ -82,11 +86,12 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             modified |= bool(made)
             self._present |= {node.op_type for node in walk_nodes(made)}
             made = _standing(made, model)
-            # A new node may make a constant of a condition, or be taken together with old ones.
-            beside = self._beside(model, set(made)) if made else {}
+            if not made:
+                break
             types = types.after(made)
-            decided = _decided(model, set(made), types) if made else []
-            pending = self._known([*made, *decided, *beside])
+            # A new node may make a constant of a condition, or be taken together with old ones.
+            beside = self._beside(model, set(made))
+            pending = self._known([*made, *_decided(model, set(made), types), *beside])
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)

@@ -20,9 +20,9 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import made_by, operand
 from passes.graph.opsets import element_type_by_makers
-from passes.reading.new_nodes import type_new_nodes
+from passes.reading.kept_typing import KeptTyping
 from passes.tensors.io import TensorIo
-from passes.typing import Typing, type_values
+from passes.typing import Typing
 
 __all__ = ["Types"]
 
@@ -33,26 +33,33 @@ _KEEP_RANK = ("Cast", "CastLike", "Identity", "Transpose")
 class Types:
     """The types of the values of a model: those that it declares, and else those of inference."""
 
-    def __init__(self, model: ir.Model, typing: Typing | None = None) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        typing: KeptTyping | None = None,
+        rankless: KeptTyping | None = None,
+    ) -> None:
         """Describe a model that does not change while it is asked about.
 
         Args:
             model: The model.
-            typing: Its proven typing, if it is known.
+            typing: Its proven typing.
+            rankless: The same without the ranks that are only declared.
         """
         self._model = model
-        self._inferred = typing
+        self._kept = typing or KeptTyping()
+        self._rankless = rankless or KeptTyping(ranks=False)
 
     def after(self, made: Collection[ir.Node]) -> Types:
         """Return the same of the model with new nodes; they compute what others did before."""
-        if self._inferred is not None and made:
-            type_new_nodes(made, self._inferred, self._model)
-        return Types(self._model, self._inferred)
+        for kept in (self._kept, self._rankless):
+            kept.enter(made, self._model)
+        return Types(self._model, self._kept, self._rankless)
 
     def replaced(self, values: Mapping[ir.Value, ir.Value]) -> None:
         """Note that new values take the place of others, whose types hold of them."""
-        if self._inferred is not None:
-            self._inferred.copy(values)
+        for kept in (self._kept, self._rankless):
+            kept.copy(values)
 
     @property
     def opset(self) -> int:
@@ -61,9 +68,7 @@ class Types:
 
     @property
     def _typing(self) -> Typing:
-        if self._inferred is None:
-            self._inferred = type_values(self._model, proven=True)
-        return self._inferred
+        return self._kept.of(self._model)
 
     def dtype(self, value: ir.Value) -> ir.DataType | None:
         """Return the element type of a tensor: as declared, by what made it, or as inferred."""
@@ -127,7 +132,7 @@ class Types:
 
     @functools.cached_property
     def _folder(self) -> Folder:
-        return Folder(type_values(self._model, proven=True, ranks=False))
+        return Folder(self._rankless.of(self._model))
 
     def is_given_size(self, value: ir.Value) -> bool:
         """Whether a value is an input with the lengths or sizes of what another one holds."""

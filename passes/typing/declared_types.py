@@ -49,11 +49,11 @@ def erase(proto: onnx.ModelProto, *, ranks: bool, numbers: bool = False) -> None
         _erase_nodes(function.node, ranks=ranks, numbers=numbers)
 
 
-def erase_body(body: onnx.GraphProto) -> None:
-    """Forget the dimensions of all that a body declares but of its inputs; ranks stay."""
+def erase_body(body: onnx.GraphProto, *, ranks: bool = True) -> None:
+    """Forget the dimensions of all that a body declares but of its inputs; see `erase`."""
     for value in (*body.output, *_without_initializers(body)):
-        _erase_dims(value.type, ranks=True)
-    _erase_nodes(body.node, ranks=True)
+        _erase_dims(value.type, ranks=ranks)
+    _erase_nodes(body.node, ranks=ranks)
 
 
 def _without_initializers(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:

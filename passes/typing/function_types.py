@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.graph.graphs import with_subgraphs
 from passes.typing.inference import infer, read_graph
 from passes.typing.protos import graphs_of
-from passes.typing.value_types import UNKNOWN, Typing, ValueType
+from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["read_functions"]
 
@@ -38,7 +38,7 @@ def read_functions(
             read_graph(table, model.functions[key].graph, body)
             for value in _values_of(model.functions[key].graph):
                 type_ = table[value]
-                merged[value] = _agreed(merged[value], type_) if value in merged else type_
+                merged[value] = merged[value].agreed(type_) if value in merged else type_
             pending.append((body, {}))
     for value, type_ in merged.items():
         typing.set(value, type_)
@@ -96,12 +96,3 @@ def _bind_attributes(
                 attribute.name = name
             else:
                 node.attribute.remove(attribute)
-
-
-def _agreed(a: ValueType, b: ValueType) -> ValueType:
-    if a.type != b.type:
-        return UNKNOWN
-    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
-        return ValueType(a.type, None)
-    dims = tuple(x if x == y else None for x, y in zip(a.dims, b.dims, strict=True))
-    return ValueType(a.type, dims)

@@ -34,6 +34,15 @@ class ValueType:
         pairs = zip(self.dims, other.dims, strict=True)
         return ValueType(self.type, tuple(b if a is None else a for a, b in pairs))
 
+    def agreed(self, other: ValueType) -> ValueType:
+        """Return what is known of a value that has one of two types."""
+        if self.type != other.type:
+            return UNKNOWN
+        if self.dims is None or other.dims is None or len(self.dims) != len(other.dims):
+            return ValueType(self.type, None)
+        pairs = zip(self.dims, other.dims, strict=True)
+        return ValueType(self.type, tuple(a if a == b else None for a, b in pairs))
+
 
 UNKNOWN = ValueType(None, None)
 

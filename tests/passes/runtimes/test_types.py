@@ -7,8 +7,8 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.opsets import element_type_by_makers
+from passes.reading import kept_typing
 from passes.runtimes import branches, empties, matrix_products, rearranged
-from passes.runtimes import types as types_module
 from passes.runtimes.types import Types
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
@@ -93,5 +93,5 @@ def test_no_types_are_inferred_for(name: str, monkeypatch: pytest.MonkeyPatch) -
     def infer(*_: object, **__: object) -> None:
         raise AssertionError("the whole model is typed")
 
-    monkeypatch.setattr(types_module, "type_values", infer)
+    monkeypatch.setattr(kept_typing, "type_values", infer)
     assert not meets(node, Types(model))

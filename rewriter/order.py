@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
+from passes.common_subexpressions import EliminateCommonSubexpressionsPass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
@@ -225,6 +226,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)
+    passes.append(EliminateCommonSubexpressionsPass(authored))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored))
     passes += [LoopStatesPass(authored), SidestepDefectsPass(runtimes, authored)]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
+from passes.common_subexpressions import EliminateCommonSubexpressionsPass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
@@ -226,6 +227,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored, typing = Authored(model), KeptTyping()
+    passes.append(EliminateCommonSubexpressionsPass(authored))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored, typing))
     passes += [

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.equations import free_letters, terms_of
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
@@ -159,25 +160,13 @@ def det(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
 def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """A letter of its own for the batch axis, in front of every stacked term and of the result."""
     given = [ctx.operand(operands, i) for i in range(len(operands))]
-    equation = str(ctx.attribute(node, "equation")).replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    if not arrow:
-        right = _implicit_result(left)
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    free = next((c for c in letters if c not in equation), None)
-    if free is None:
+    terms, result = terms_of(ctx, node)
+    free = free_letters(terms)[:1]
+    if not free:
         raise Decline(Code.NO_RULE, "the equation uses every letter")
-    terms = [
-        free + term if x.is_stacked else term
-        for term, x in zip(left.split(","), given, strict=True)
+    (batch,) = free
+    batched = [
+        batch + term if x.is_stacked else term for term, x in zip(terms, given, strict=True)
     ]
-    return ctx.same(
-        node, [x.value for x in given], {"equation": f"{','.join(terms)}->{free}{right}"}
-    )
-
-
-def _implicit_result(terms: str) -> str:
-    """Return the result that an equation without an arrow has."""
-    names = terms.replace(".", "").replace(",", "")
-    once = sorted(c for c in set(names) if names.count(c) == 1)
-    return ("..." if "..." in terms else "") + "".join(once)
+    equation = f"{','.join(batched)}->{batch}{result}"
+    return ctx.same(node, [x.value for x in given], {"equation": equation})

@@ -10,7 +10,7 @@ from passes.graph.graphs import subgraphs, walk_nodes
 from passes.reading.kept_typing import KeptTyping
 from passes.typing import Typing
 
-__all__ = ["Authored", "OthersPass", "nodes_by_others"]
+__all__ = ["Authored", "OthersPass", "nodes_by_others", "outermost_graphs"]
 
 
 class Authored:
@@ -24,7 +24,7 @@ class Authored:
         """Record a model as it was given."""
         self._graph_of: dict[ir.Node, ir.Graph] = {}
         self._owner_of: dict[ir.Graph, ir.Node] = {}
-        for graph in _outermost(model):
+        for graph in outermost_graphs(model):
             for node in graph:
                 self._record(node, graph)
 
@@ -37,7 +37,7 @@ class Authored:
 
     def others(self, model: ir.Model) -> Iterator[ir.Node]:
         """Yield the nodes that were written or moved since, in order."""
-        for graph in _outermost(model):
+        for graph in outermost_graphs(model):
             for node in graph:
                 yield from self._others(node, graph)
 
@@ -57,7 +57,7 @@ def nodes_by_others(model: ir.Model, authored: Authored | None) -> list[ir.Node]
     """Return the nodes that are not the author's; all nodes where nothing was recorded."""
     if authored is not None:
         return list(authored.others(model))
-    return [node for graph in _outermost(model) for node in walk_nodes(graph)]
+    return [node for graph in outermost_graphs(model) for node in walk_nodes(graph)]
 
 
 class OthersPass(ir.passes.InPlacePass):
@@ -81,5 +81,6 @@ class OthersPass(ir.passes.InPlacePass):
         return (self._kept or KeptTyping()).of(model)
 
 
-def _outermost(model: ir.Model) -> list[ir.Graph]:
+def outermost_graphs(model: ir.Model) -> list[ir.Graph]:
+    """Return the main graph and those of the functions."""
     return [model.graph, *(function.graph for function in model.functions.values())]

@@ -165,9 +165,12 @@ def require_provider(session: Any, provider: str) -> None:
     """Refuse a session that onnxruntime quietly moved to another provider."""
     actual = session.get_providers()[0]
     if actual != provider:
+        how = ""
+        if provider == _PROVIDERS["cuda"]:
+            how = " (pip install 'onnxruntime-gpu[cuda,cudnn]' brings the libraries)"
         raise BackendError(
             f"{provider} was asked for and onnxruntime runs on {actual} instead: its libraries, "
-            "driver or device are missing; install them, or ask for that device",
+            f"driver or device are missing; install them{how}, or ask for that device",
             is_limit=True,
         )
     if provider == _PROVIDERS["cpu"]:

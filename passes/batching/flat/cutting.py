@@ -75,12 +75,18 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 def _with_size(
     ctx: Context, node: ir.Node, flat: FlatSamples, cut: _Along, table: AxisTable
 ) -> AxisTable:
-    """Return a table with its count as a sum, where the bounds of a Slice tell it."""
+    """Return a table with its count as a sum, where the bounds of a Slice tell it.
+
+    Counts of one sum are one value, so that what follows from them is recorded once.
+    """
     size = flat.dimension(cut.axis)
     if cut.step != 1 or size is None or table.is_fixed:
         return table
     left = rows_left(ctx, node, size, cut.position)
-    return dataclasses.replace(table, size=left) if isinstance(left, Linear) else table
+    if not isinstance(left, Linear):
+        return table
+    known = ctx.lengths_by(left, lambda: Lengths(ctx.builder, table.count, size=left))
+    return dataclasses.replace(table, count=known.value, size=left)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.equations import lettered
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.masked import cut_to, lengths_of, masked
 from passes.batching.flat.moves import restacked, stacked_rule
@@ -38,17 +39,12 @@ def product(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 
 
 def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Einsum without an ellipsis: what is summed over is padded with zeros."""
-    equation = str(ctx.attribute(node, "equation", "")).replace(" ", "")
-    given, arrow, result = equation.partition("->")
-    terms = [list(term) for term in given.split(",")]
-    if "." in equation or any(len(set(term)) < len(term) for term in terms):
-        raise Decline(Code.NO_RULE, "its equation has an ellipsis, or a letter twice in a term")
-    letters = "".join(given.split(","))
-    once = sorted(letter for letter in letters if letters.count(letter) == 1)
-    wanted = list(result) if arrow else once
-    present = [ctx.operand(operands, index) for index in range(len(terms))]
-    return _summed(ctx, node, present, terms, wanted)
+    """Einsum: what is summed over is padded with zeros."""
+    present = [ctx.operand(operands, index) for index in range(len(operands))]
+    terms, result = lettered(ctx, node, [x.rank for x in present])
+    if any(len(set(term)) < len(term) for term in terms):
+        raise Decline(Code.NO_RULE, "its equation has a letter twice in a term")
+    return _summed(ctx, node, present, terms, result)
 
 
 def _summed(

@@ -22,6 +22,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
+from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import is_number
 
 __all__ = ["center_crop_pad", "pad", "padded_along"]
@@ -229,9 +230,13 @@ def _padded(
 ) -> AxisTable:
     """Return the places of padded samples along one axis."""
     size = integers(ctx, flat.size(at))
-    count = (size + begin + end).max(0)
+    count = size + begin + end
+    if total is None or not is_nonnegative(total):
+        count, total = count.max(0), total if is_fixed else None
     if total is not None and ctx.numbers.is_shared(total):
         count, is_fixed = integers(ctx, ctx.numbers.write(ctx, total)), True
+    elif total is not None and not is_fixed:
+        count = integers(ctx, _of_sum(ctx, total, count.value).value)
     width = count.value if is_fixed else largest(ctx, count.value)
     where = integers(ctx, places(ctx, width)) - begin.unsqueeze(1)
     if mode == "reflect":
@@ -243,6 +248,10 @@ def _padded(
         where = where % size.max(1).unsqueeze(1)
     is_constant = mode == "constant"
     made = picked(ctx, flat, at, where.value, count.value, is_fixed=is_fixed, may_miss=is_constant)
-    if is_fixed:
-        return dataclasses.replace(made, size=total)
-    return dataclasses.replace(made, size=Lengths(ctx.builder, count.value).size)
+    kept = Lengths(ctx.builder, count.value).size if total is None and not is_fixed else total
+    return dataclasses.replace(made, size=kept)
+
+
+def _of_sum(ctx: Context, total: Linear, count: ir.Value) -> Lengths:
+    """Return counts that a sum tells: one object for one sum."""
+    return ctx.lengths_by(total, lambda: Lengths(ctx.builder, count, size=total))

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.elementwise import between
+from passes.batching.equations import lettered
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
@@ -143,13 +144,12 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
 
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The first letter of every packed term is the first of the result and in no other place."""
-    equation = str(ctx.attribute(node, "equation")).replace(" ", "")
-    left, _, right = equation.partition("->")
     given, lengths = [ctx.operand(operands, i) for i in range(len(operands))], lengths_of(operands)
-    letter = right[:1]
-    if not letter.isalpha():
+    terms, result = lettered(ctx, node, [x.rank for x in given])
+    letter = result[:1]
+    if not letter:
         raise crosses(node.op_type)
-    for term, x in zip(left.split(","), given, strict=True):
+    for term, x in zip(terms, given, strict=True):
         if x.is_stacked:
             raise Decline(Code.BATCHED_OPERAND, "an operand differs beside packed samples")
         if term.count(letter) != x.is_packed or (x.is_packed and term[:1] != letter):

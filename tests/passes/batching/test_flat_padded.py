@@ -86,6 +86,10 @@ PRODUCTS = [
     einsum("chw->hc", "float[h,3]"),
     einsum("chw->c", "float[3]"),
     einsum("chw->whc", "float[w,h,3]"),
+    einsum("dc, ...chw -> ...dhw", "float[2,h,w]", "m, x"),
+    einsum("c..., dc -> d...", "float[2,h,w]", "x, m"),
+    einsum("...h, ...h", "float[3,h]", "x, x"),
+    einsum("...hw, ...vw -> ...hv", "float[3,h,v]", "x, x"),
 ]  # fmt: skip
 CUMULATED = [
     *(cumulated(axis) for axis in (0, 1, 2, -1)),

@@ -16,6 +16,7 @@ from tests.passes.batching.images import (
     prove_nothing,
     reached,
 )
+from tests.passes.batching.test_flat_padded import weights
 
 
 def numbers(name: str, *values: int) -> str:
@@ -98,6 +99,16 @@ RESHAPED = [
     FlatCase("what was cropped", numbers("t", 9) + numbers("n", -1, 9)
              + "c = CenterCropPad <axes = [1]> (x, t) y = Reshape (c, n)", "float[H,W]",
              "float[n,9]"),
+    *(
+        FlatCase(f"filtered behind a pad by {mode}", SIZES + numbers("z", 0)
+                 + numbers("p", 0, 0, 1, 2, 0, 0, 1, 2) + numbers("o", -1, 3) + numbers("a", 4)
+                 + numbers("b", 2) + weights("k", 3, 1, 3, 5) + "u = Unsqueeze (x, z) "
+                 f'q = Pad <mode = "{mode}"> (u, p) ph = Add (h, b) pw = Add (w, a) '
+                 "s = Concat <axis = 0> (o, ph, pw) r = Reshape <allowzero = 1> (q, s) "
+                 "c = Conv <group = 3> (r, k) y = Squeeze (c, z)",
+                 "float[3,H,W]", "float[3,h,w]", least=4, tolerance=1e-6)
+        for mode in ("constant", "edge", "reflect")
+    ),
     FlatCase("what was resized", numbers("t", 9, 11) + numbers("n", -1, 3)
              + 'c = Resize <axes = [0, 1], mode = "linear", '
              'keep_aspect_ratio_policy = "not_larger"> (x,,,t) y = Reshape (c, n)',

@@ -96,6 +96,8 @@ MATRICES = [
     ),
     RaggedCase("gemm packed C", "y = Gemm(x, w, c)", {"x": X, "w": W, "c": ragged(3, seed=2)}),
     RaggedCase("einsum", 'y = Einsum<equation="ij,jk->ik">(x, w)', {"x": X, "w": W}),
+    RaggedCase("einsum, no result named", 'y = Einsum<equation="ij,jk">(x, w)', {"x": X, "w": W}),
+    RaggedCase("einsum, any axes", 'y = Einsum<equation="...i,ij->...j">(x, w)', {"x": X, "w": W}),
     RaggedCase("einsum of rows", 'y = Einsum<equation="ij,ij->i">(x, x)', {"x": X}),
 ]
 

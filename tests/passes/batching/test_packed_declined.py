@@ -143,20 +143,20 @@ def test_products(name: str) -> None:
 
 
 SUMS = {
-    "a sum, no result named": (
-        of('y = Einsum<equation = "ij,jk">(x, w)', x=X, w=WEIGHTS),
-        "Einsum ragged",
-    ),
     "a sum, turned": (
         of('y = Einsum<equation = "ji,kl->ij">(x, w)', x=X, w=WEIGHTS),
         "Einsum ragged",
     ),
-    "a sum, a diagonal": (
-        of('y = Einsum<equation = "ii,kl->i">(x, w)', x=ragged(3, lengths=(3, 3, 3)), w=WEIGHTS),
+    "a sum, any axes behind": (
+        of('y = Einsum<equation = "i...,ij->j...">(x, w)', x=X, w=SQUARE),
         "Einsum ragged",
     ),
-    "a sum, any axes in front": (
-        of('y = Einsum<equation = "...i,ij->...j">(x, w)', x=X, w=WEIGHTS),
+    "a sum, an axis of any that goes": (
+        of('y = Einsum<equation = "...i,ij->j">(x, w)', x=X, w=WEIGHTS),
+        "Einsum no-rule",
+    ),
+    "a sum, a diagonal": (
+        of('y = Einsum<equation = "ii,kl->i">(x, w)', x=ragged(3, lengths=(3, 3, 3)), w=WEIGHTS),
         "Einsum ragged",
     ),
     "a sum, all of it": (

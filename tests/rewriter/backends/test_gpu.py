@@ -6,6 +6,7 @@ WebGPU runs on a software adapter; without one its tests are skipped, which .ci/
 from __future__ import annotations
 
 import json
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,7 @@ def test_libraries_of_cuda_that_are_packages_are_loaded(
     calls: list[bool] = []
 
     def preload() -> None:
-        print("Failed to load libcudnn.so.9")
+        sys.stdout.write("Failed to load libcudnn.so.9")
         calls.append(True)
 
     load_libraries(types.SimpleNamespace(preload_dlls=preload), provider)

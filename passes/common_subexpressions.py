@@ -1,0 +1,101 @@
+"""Computes once what a rewrite computed twice: the elimination of common subexpressions.
+
+What is batched asks for the lengths and places of samples wherever it reads them: two nodes
+``Shape (x)`` of one `x` become one.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Hashable, MutableMapping
+
+import onnx_ir as ir
+
+from passes.graph.graphs import PATH_KEY, is_default_domain, is_operator, subgraphs
+from passes.graph.names import make_names_unique
+from passes.runtimes.authored import OthersPass, outermost_graphs
+
+__all__ = ["EliminateCommonSubexpressionsPass"]
+
+_Known = MutableMapping[Hashable, ir.Node]
+_DRAW = frozenset(
+    {
+        *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
+        *("RandomUniform", "RandomUniformLike"),
+    }
+)
+"""Operators that give other numbers each time, or may."""
+
+_MOST_BYTES = 256
+"""Constants of up to so many bytes are compared."""
+
+
+class EliminateCommonSubexpressionsPass(OthersPass):
+    """Read an equal node in front of a node that was written, in place of that node.
+
+    The nodes of the model's author stay, moved ones too; others may read them. The branch of an
+    If reads what stands in front of the If. A body of a Loop or Scan reads nothing in this way:
+    where its values lie may differ from where it runs.
+    """
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Look at the main graph, subgraphs and functions."""
+        written = {node for node in self._others(model) if PATH_KEY not in node.meta}
+        if not written:
+            return ir.passes.PassResult(model, False)
+        modified = make_names_unique(model)
+        for graph in outermost_graphs(model):
+            modified |= _merge(graph, written, {})
+        return ir.passes.PassResult(model, modified)
+
+
+def _merge(graph: ir.Graph, written: Collection[ir.Node], known: _Known) -> bool:
+    """Merge the nodes of a graph, and of the graphs inside of it.
+
+    Args:
+        graph: The graph.
+        written: The nodes that may go.
+        known: The nodes in front of it, by what they compute; those of the graph join them.
+    """
+    modified = False
+    for node in graph:
+        for _, inner in subgraphs(node):
+            before: _Known = ChainMap({}, known) if is_operator(node, "If") else {}
+            modified |= _merge(inner, written, before)
+        key = _computes(node)
+        if key is None:
+            continue
+        same = known.setdefault(key, node)
+        is_result = any(value.is_graph_output() for value in node.outputs)
+        if same is not node and node in written and not is_result:
+            ir.convenience.replace_all_uses_with(node.outputs, same.outputs)
+            graph.remove(node, safe=True)
+            modified = True
+    return modified
+
+
+def _computes(node: ir.Node) -> Hashable | None:
+    """Return what a node computes: equal for equal nodes, None where nothing may be merged."""
+    if not is_default_domain(node) or is_operator(node, _DRAW):
+        return None
+    if next(iter(subgraphs(node)), None):
+        return None
+    attributes = []
+    for name, attribute in sorted(node.attributes.items()):
+        value = _value(attribute)
+        if value is None:
+            return None
+        attributes.append((name, attribute.type, value))
+    return (node.op_type, node.overload, tuple(node.inputs), len(node.outputs), tuple(attributes))
+
+
+def _value(attribute: ir.Attr) -> Hashable | None:
+    """Return the value of an attribute, None for one that is too large or refers to another."""
+    if attribute.is_ref():
+        return None
+    if attribute.type == ir.AttributeType.TENSOR:
+        tensor = attribute.as_tensor()
+        if tensor.nbytes > _MOST_BYTES or tensor.dtype == ir.DataType.STRING:
+            return None
+        return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())
+    return repr(attribute.value)

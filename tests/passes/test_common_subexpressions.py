@@ -1,0 +1,127 @@
+"""What a rewrite computed twice is computed once; the author's nodes stay."""
+
+from __future__ import annotations
+
+import collections
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.common_subexpressions import EliminateCommonSubexpressionsPass
+from passes.runtimes.authored import Authored
+
+HEADER = '<ir_version: 9, opset_import: ["" : 18, "other" : 1]>'
+
+
+def merged(text: str, *, authored: bool = False) -> collections.Counter[str]:
+    """Run the pass; return how often each operator is left, those of subgraphs included."""
+    model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
+    EliminateCommonSubexpressionsPass(Authored(model) if authored else None)(model)
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    return collections.Counter(node.op_type for node in model.graph.all_nodes())
+
+
+CASES = {
+    "equal nodes": (
+        "(float[N] x) => (float[N] y) { a = Neg (x) b = Neg (x) y = Add (a, b) }",
+        {"Neg": 1, "Add": 1},
+    ),
+    "what reads equal nodes": (
+        """(float[N] x) => (float[N] y)
+        { a = Neg (x) b = Neg (x) c = Abs (a) d = Abs (b) y = Add (c, d) }""",
+        {"Neg": 1, "Abs": 1, "Add": 1},
+    ),
+    "equal constants": (
+        """(int64[N] x) => (int64[N] y)
+        { a = Constant <value_ints = [1]> () b = Constant <value_ints = [1]> ()
+          c = Add (x, a) d = Add (x, b) y = Mul (c, d) }""",
+        {"Constant": 1, "Add": 1, "Mul": 1},
+    ),
+    "constants of two types": (
+        """(int64[N] x) => (int64[N] y)
+        { a = Constant <value = int32[1] {1}> () b = Constant <value = int64[1] {1}> ()
+          c = Cast <to = 7> (a) y = Add (b, c) }""",
+        {"Constant": 2, "Cast": 1, "Add": 1},
+    ),
+    "zeros of two signs": (
+        """(float[N] x) => (float[N] y)
+        { a = Constant <value_float = 0.0> () b = Constant <value_float = -0.0> ()
+          c = Div (x, a) d = Div (x, b) y = Add (c, d) }""",
+        {"Constant": 2, "Div": 2, "Add": 1},
+    ),
+    "other attributes": (
+        """(float[A,B,C] x) => (float[P,Q,R] y)
+        { a = Transpose <perm = [1, 0, 2]> (x) b = Transpose <perm = [0, 2, 1]> (x)
+          c = Shape (a) d = Shape (b) e = Concat <axis = 0> (c, d) y = Expand (x, c) }""",
+        {"Transpose": 2, "Shape": 2, "Concat": 1, "Expand": 1},
+    ),
+    "the other order": (
+        "(float[N] x, float[N] z) => (float[N] y) { a = Sub (x, z) b = Sub (z, x) y = Add (a, b) }",
+        {"Sub": 2, "Add": 1},
+    ),
+    "results keep their nodes": (
+        "(float[N] x) => (float[N] y, float[N] z) { y = Neg (x) z = Neg (x) }",
+        {"Neg": 2},
+    ),
+    "what draws": (
+        """(float[N] x) => (float[N] y)
+        { a = RandomNormalLike (x) b = RandomNormalLike (x) y = Add (a, b) }""",
+        {"RandomNormalLike": 2, "Add": 1},
+    ),
+    "a branch reads what stands in front": (
+        """(float[N] x, bool c) => (float[N] y)
+        { a = Neg (x) i = If (c) <
+            then_branch = t () => (float[N] p) { q = Neg (x) p = Abs (q) },
+            else_branch = e () => (float[N] r) { s = Neg (x) r = Relu (s) }>
+          y = Add (a, i) }""",
+        {"Neg": 1, "If": 1, "Abs": 1, "Relu": 1, "Add": 1},
+    ),
+    "two branches read nothing of each other": (
+        """(float[N] x, bool c) => (float[N] y)
+        { y = If (c) <
+            then_branch = t () => (float[N] p) { q = Neg (x) p = Abs (q) },
+            else_branch = e () => (float[N] r) { s = Neg (x) r = Relu (s) }> }""",
+        {"Neg": 2, "If": 1, "Abs": 1, "Relu": 1},
+    ),
+    "what stands behind is not read in front": (
+        """(float[N] x, bool c) => (float[N] y)
+        { i = If (c) <
+            then_branch = t () => (float[N] p) { q = Neg (x) p = Abs (q) },
+            else_branch = e () => (float[N] r) { r = Relu (x) }>
+          a = Neg (x) y = Add (a, i) }""",
+        {"Neg": 2, "If": 1, "Abs": 1, "Relu": 1, "Add": 1},
+    ),
+    "a body of a Loop": (
+        """(float[N] x, int64 n) => (float[N] y)
+        { a = Neg (x) t = Constant <value = bool {1}> ()
+          l = Loop (n, t, a) <body = b (int64 i, bool k, float[N] s) => (bool g, float[N] o) {
+            g = Identity (k) u = Neg (x) v = Neg (x) w = Add (u, v) o = Add (s, w) }>
+          y = Add (l, a) }""",
+        {"Neg": 2, "Constant": 1, "Loop": 1, "Identity": 1, "Add": 3},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_left(name: str) -> None:
+    text, left = CASES[name]
+    assert merged(text) == left
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_author_keeps_every_node(name: str) -> None:
+    text, _ = CASES[name]
+    model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
+    before = collections.Counter(node.op_type for node in model.graph.all_nodes())
+    assert merged(text, authored=True) == before
+
+
+def test_equal_names_in_a_branch_are_told_apart() -> None:
+    """A branch has a value of its own by the name of the one that it comes to read."""
+    text = """(float[N] x, bool c) => (float[N] y)
+    { a = Neg (x) i = If (c) <
+        then_branch = t () => (float[N] p) { b = Neg (x) p = Abs (b) },
+        else_branch = e () => (float[N] r) { b = Relu (x) r = Abs (b) }>
+      b = Exp (a) y = Add (b, i) }"""
+    assert merged(text)["Neg"] == 1

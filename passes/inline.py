@@ -42,9 +42,11 @@ class InlineMapFunctionsPass(ir.passes.InPlacePass):
 def inline_functions(model: ir.Model, chosen: Collection[ir.OperatorIdentifier]) -> None:
     """Inline functions in the main graph, in bodies, and in the functions that stay.
 
+    A chosen function that nothing calls is removed like the others: nobody tells its types.
+
     Args:
         model: The model.
-        chosen: Which functions.
+        chosen: Which functions, with all that call them.
 
     Raises:
         RewriteError: A call does not fit its function.
@@ -59,6 +61,8 @@ def inline_functions(model: ir.Model, chosen: Collection[ir.OperatorIdentifier])
             f"The model-local functions that hold maps cannot be inlined: {cause}. Make the "
             "functions and the model agree, or inline them where the model is made."
         ) from error
+    for identifier in chosen:
+        model.functions.pop(identifier, None)
 
 
 def functions_holding(

@@ -34,6 +34,9 @@ _BY_SHAPE = frozenset({"ConstantOfShape", "MatMul", "Reshape", "Split", "Squeeze
 """Operators that inference checks whole once it knows all dimensions."""
 
 
+_MOST = 1 << 28
+"""How many numbers a result may hold that is made without need: more may find no memory."""
+
 _SUMS = frozenset({"ReduceL1", "ReduceL2", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
 """Reductions that have a result for no numbers, too."""
 
@@ -113,7 +116,7 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
         typing.static_dims(v) is not None for v in (*node.inputs, *node.outputs) if v is not None
     )
     if node.op_type in _BY_SHAPE and static:
-        return True
+        return all(math.prod(typing.static_dims(v) or ()) <= _MOST for v in node.outputs)
     if node.op_type in OF_SOMETHING and static:
         return 0 not in (typing.static_dims(operand(node, 0)) or ())
     if node.op_type == "ConstantOfShape":
@@ -148,7 +151,7 @@ def _counts_few(shape: ir.Value, typing: Typing) -> bool:
     Inference tells no dimension of 0: PyTorch fills the amounts of a Pad with so many zeros.
     """
     sizes = Folder(typing).value(shape)
-    return sizes is not None and bool((sizes >= 0).all()) and sizes.prod() <= FARTHEST
+    return sizes is not None and bool((sizes >= 0).all()) and math.prod(sizes.tolist()) <= FARTHEST
 
 
 def _expands(node: ir.Node, typing: Typing) -> bool:
@@ -158,6 +161,8 @@ def _expands(node: ir.Node, typing: Typing) -> bool:
         return True
     known = Folder(typing).value(shape)
     is_shape = known is not None and bool((known >= 0).all())
+    if known is not None and math.prod(known.tolist()) > _MOST:
+        return False
     dims = typing.dims(filled)
     entries = known.tolist() if known is not None and is_shape else _entries(shape, typing)
     if dims is None or entries is None:

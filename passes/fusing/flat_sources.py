@@ -49,6 +49,9 @@ class FlatSources:
             )
         if view.is_padded:
             rows = self._as_rows(rows, 1 + len(view.lead) + view.count)
+        elif batch is not None:
+            total = self._known[key].grid.rows.total
+            rows = self._ops.op("Slice", [rows, self._ops.ints(0), total, self._ops.ints(0)])
         return Batched(Layout.FLAT, rows, UNKNOWN, flat=self._known[key])
 
     def _padded_grid(self, view: FlatView, padded: ir.Value, sizes: ir.Value) -> FlatSamples:

@@ -103,10 +103,7 @@ def _has_element_type(proto: onnx.TypeProto) -> bool:
 def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
     match proto.WhichOneof("value"):
         case "tensor_type" if proto.tensor_type.HasField("shape"):
-            return tuple(
-                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-                for dim in proto.tensor_type.shape.dim
-            )
+            return tuple(map(_dim, proto.tensor_type.shape.dim))
         case "sequence_type":
             return _dims(proto.sequence_type.elem_type)
         case "optional_type":
@@ -164,3 +161,10 @@ def subgraph_pairs(node: ir.Node, proto: onnx.NodeProto) -> list[tuple[ir.Graph,
         return []
     protos = {attribute.name: attribute.g for attribute in proto.attribute}
     return [(graph, protos[name]) for name, graph in owned if name in protos]
+
+
+def _dim(proto: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """Return a dimension; a number less than 0, which inference may find, tells nothing."""
+    if not proto.HasField("dim_value"):
+        return proto.dim_param or None
+    return proto.dim_value if proto.dim_value >= 0 else None

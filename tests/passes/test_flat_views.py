@@ -77,3 +77,26 @@ def test_two_views_have_sizes_of_their_own() -> None:
     }
     check = rewriter.validate(model, after, inputs=feeds)
     assert check.ok, check
+
+
+SOME = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(float[A,C]) xs, seq(float[D,E]) zs) => (float[B] y) {{
+  n = SequenceLength (xs) t = Constant <value = bool {{1}}> ()
+  y = Loop (n, t) <body = b (int64 i, bool c) => (bool d, float p) {{
+    x = SequenceAt (xs, i) z = SequenceAt (zs, i) one = Constant <value = int64 {{1}}> ()
+    e = Exp (x) s = ReduceMean <keepdims = 0> (e)
+    f = Neg (z) t = ReduceMax <keepdims = 0> (f) p = Sub (s, t) d = {goes_on} }}> }}"""
+
+
+@pytest.mark.parametrize("goes_on", ["Identity (c)", "Less (i, one)"])
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_elements_that_no_iteration_reads_are_left_out(goes_on: str, length: int) -> None:
+    model = onnx.parser.parse_model(SOME.format(goes_on=goes_on))
+    after = rewriter.optimize(model, strategy="fuse", target="openvino", tensor_io=True)
+    rng = np.random.default_rng(length)
+    feeds = {
+        name: [rng.random(rng.integers(1, 4, 2), np.float32) for _ in range(length + more)]
+        for name, more in (("xs", 0), ("zs", 2))
+    }
+    check = rewriter.validate(model, after, inputs=feeds)
+    assert check.ok, check

@@ -189,3 +189,11 @@ def test_frames_and_frequencies_of_a_signal_are_known(
     dims = typing.proven.dims(named["y"])
     assert dims is not None
     assert tuple(dim if isinstance(dim, int) else None for dim in dims) == expected
+
+
+def test_a_dimension_that_would_be_negative_is_not_known() -> None:
+    model = load(
+        f"""{HEADER}g (float[2,3] x) => (float[R,C] y) <int64[4] k = {{-5, 0, 0, 1}}> {{
+          p = Pad (x, k) y = Identity (p) }}"""
+    )
+    assert type_values(model, proven=True).dims(values(model)["p"]) == (None, 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
+import rewriter
 from tests.passes.loops import read, rows, same
 
 MAPPED = """
@@ -88,3 +89,18 @@ def test_a_model_of_which_nothing_is_fused_stays_as_it_is() -> None:
     found = read(before)
     assert found.codes == ["recurrence"]
     assert [node.op_type for node in found.model.graph.node] == ["sums"]
+
+
+ROWS = """<domain: "own", opset_import: ["" : 17]>
+rows (x) => (y) {
+    r = SplitToSequence <axis = 0> (x)
+    s = SequenceMap (r) <body = b (v) => (w) { w = Mul (v, v) }>
+    y = ConcatFromSequence <axis = 0> (s) }"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+def test_a_function_of_maps_that_nothing_calls_is_left_out(strategy: str) -> None:
+    before = parsed("ys = own.per_row <factor: float = 2.0> (x)", MAPPED, ROWS)
+    after = rewriter.optimize(before, strategy=strategy)
+    assert "rows" not in [function.name for function in after.functions]
+    assert same(before, after, *FEEDS) == len(FEEDS)

@@ -14,6 +14,7 @@ from passes.batching.flat.formula import Formula, integers
 from passes.batching.flat.moves import entry, with_axis_in_grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.lengths import Lengths
+from passes.batching.packed.bounded_rows import FAR
 from passes.batching.packed.rows_left import rows_left
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
@@ -40,11 +41,9 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         raise Decline(Code.NO_RULE, "its axes and steps are no constants")
     if not (starts.has_an_axis and ends.has_an_axis):
         raise Decline(Code.RAGGED, "its bounds differ along several axes")
+    by = np.ones(axes.size, int) if strides is None else np.clip(strides.ravel(), -FAR, FAR)
     rank = len(flat.order)
-    cuts = [
-        _Along(int(axis) % rank, at, 1 if strides is None else int(strides.ravel()[at]))
-        for at, axis in enumerate(axes.ravel())
-    ]
+    cuts = [_Along(int(axis) % rank, at, int(by[at])) for at, axis in enumerate(axes.ravel())]
     are_shared = starts.is_shared and ends.is_shared
     bounds = {cut: known_bounds(ctx, node, operands, cut.position) for cut in cuts}
     cuts = [one for one in cuts if not takes_all(bounds[one], one.step, x.dims[one.axis])]

@@ -18,13 +18,13 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.segments import spread
 from passes.reading.integers import Linear
 
-__all__ = ["LengthsKey", "cut_rows"]
+__all__ = ["FAR", "LengthsKey", "cut_rows"]
 
 LengthsKey: TypeAlias = Linear | tuple[Linear, ...] | None
 """How many rows are left of a sample, or what else tells that."""
 
-_FAR = 2**31
-"""Bounds that are further than any row are written as this one, which compares right."""
+FAR = 2**31
+"""Bounds and steps that lead further than any row are written as this one, which compares right."""
 
 
 def cut_rows(
@@ -53,6 +53,7 @@ def cut_rows(
         step: From one row to the next, not 0.
         key: How many rows are left of a sample, or what else tells that; None if not known.
     """
+    step = max(-FAR, min(step, FAR))
     sizes, begins = _forwards(ctx, bounds, size) if step > 0 else _backwards(ctx, bounds, size)
     if starts is not None:
         begins = ctx.op("Add", [begins, starts])
@@ -102,7 +103,7 @@ def _from_front(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
     number = bound.value
     known = ctx.constant(bound)
     if known is not None:
-        number = ctx.builder.constant(np.clip(known.astype(np.int64), -_FAR, _FAR - 1))
+        number = ctx.builder.constant(np.clip(known.astype(np.int64), -FAR, FAR - 1))
     if bound.is_stacked:
         number = ctx.squeeze(number, [1])
     else:

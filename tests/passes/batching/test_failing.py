@@ -179,6 +179,29 @@ def test_a_fill_as_large_as_a_tensor_runs_anywhere(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "safe"),
     [
+        ("y = ConstantOfShape (many)", True),
+        ("y = ConstantOfShape (most)", False),
+        ("y = ConstantOfShape (over)", False),
+        ("y = Expand (one, many)", True),
+        ("y = Expand (one, most)", False),
+        ("y = Expand (one, over)", False),
+        ("y = Tile (c, many)", True),
+        ("y = Tile (c, most)", False),
+    ],
+)
+def test_what_finds_no_memory_is_made_where_it_is_needed(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[1,1] c) => (float[] y)
+        <int64[2] many = {{1000, 2000}}, int64[2] most = {{4611686018427387904, 1}},
+         int64[2] over = {{4294967296, 4294967296}}, float one = {{1}}> {{ {text} }}""")
+    typing = type_values(model, proven=True)
+    assert cannot_fail(model.graph[-1], typing) is safe
+    assert runs_anywhere(model.graph[-1], typing, 18) is safe
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
         ("y = Gather (c, ends)", True),
         ("y = Gather (c, behind)", False),
         ("y = Gather (c, before)", False),

@@ -193,6 +193,9 @@ WINDOWS = [
              + "y = Slice (x, a, b, k)"),
     FlatCase("flipped", numbers("a", -1, 3) + numbers("b", -1000, 20) + numbers("k", 0, 1)
              + numbers("s", -1, 2) + "y = Slice (x, a, b, k, s)"),
+    FlatCase("steps beyond all places", numbers("a", 1, -1) + numbers("b", 20, -1000)
+             + numbers("k", 0, 1) + numbers("s", 2**63 - 1, -(2**63))
+             + "y = Slice (x, a, b, k, s)"),
     FlatCase("one size, less a number of each image", numbers("t", 9, 11) + numbers("k", 0, 1)
              + "m = ReduceMax <keepdims = 0> (x, k) r = Resize <axes = [0, 1]> (x,,,t) "
              "y = Sub (r, m)", result="float[9,11,3]", stacked=True),

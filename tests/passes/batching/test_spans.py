@@ -55,6 +55,21 @@ CASES = [
         )
         for kind, data in DATA.items()
     ),
+    *(
+        RaggedCase(
+            f"{kind} data, a step beyond all rows, {step}",
+            "y = Slice(x, s, e, a, t)",
+            {
+                "x": DATA[kind],
+                "s": bound(1, 0, 2),
+                "e": bound(3, 2, -9),
+                "a": FRONT,
+                "t": constant(np.array([step])),
+            },
+        )
+        for kind in ("stacked", "packed")
+        for step in (2**63 - 1, -(2**63))
+    ),
     RaggedCase(
         "packed data, columns",
         "t = Transpose(x) y = Slice(t, s, e, a) z = ReduceSum<keepdims = 0>(y, a)",

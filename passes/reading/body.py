@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code
 from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import is_operator, walk_nodes
@@ -26,13 +25,13 @@ from passes.reading.nodes import (
     constant_of,
     copy_into,
     ends_far,
-    is_same_work,
     passed_on,
     write_range,
 )
-from passes.reading.not_a_map import NotAMapError, SpeculationError
+from passes.reading.not_a_map import NotAMapError
 from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
+from passes.reading.speculated import Speculated
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.site import Condition, GuardCheck, MapSite
@@ -41,9 +40,6 @@ from passes.typing.value_types import Typings, ValueType
 __all__ = ["BodyWriter"]
 
 _INT64 = ir.DataType.INT64
-
-_NEWEST = 1 << 20
-"""An opset at which no operator has lost its rule."""
 
 
 class BodyWriter:
@@ -68,6 +64,7 @@ class BodyWriter:
         self.outer = Builder(path)
         self.even: Even | None = None
         self.is_far = False
+        self.speculated = Speculated(facts.speculated, facts.iteration.body)
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
             facts.evaluator,
@@ -106,11 +103,9 @@ class BodyWriter:
         if is_even:
             self.even = self._write_even()
         self._copy(iteration.body, needed)
-        for node in self.facts.added:
-            if node in needed:
-                self._check_speculated(node)
         self._copy(self.facts.added, needed)
         body = self._close(outputs)
+        self.speculated.drop_unread()
         number = IndexSource(self.trips.write, self.trips.static, self.whole)
         site = MapSite(
             iteration.node,
@@ -191,21 +186,6 @@ class BodyWriter:
         self.typings.set(made, lambda _: ValueType(known.type, (1,)))
         return made
 
-    def _check_speculated(self, node: ir.Node) -> None:
-        """Check that a node of a branch may run in iterations that would not have run it.
-
-        Raises:
-            NotAMapError: It may fail there.
-        """
-        given, read = self.facts.speculated.get(node), self.needs.read(node)
-        is_safe = isinstance(read, Window) or (isinstance(read, Element) and read.is_whole)
-        if given is None or is_safe or runs_anywhere(given, self.typings.proven, _NEWEST):
-            return
-        if any(is_same_work(given, other) for other in self.facts.iteration.body):
-            return  # it runs in every iteration as it is
-        detail = "it may fail in iterations that do not take its branch"
-        raise SpeculationError(Code.CONTROL_FLOW, detail, given)
-
     def _copy(self, graph: Iterable[ir.Node], needed: set[ir.Value | ir.Node]) -> None:
         for node in graph:
             if node not in needed:
@@ -215,6 +195,8 @@ class BodyWriter:
                 self.values[node.outputs[0]] = self._read(node, read)
                 if read.is_whole:
                     self.whole = self.whole or read.source
+                else:
+                    self.speculated.enter(node, None)
             elif isinstance(read, Window):
                 self.values[node.outputs[0]] = self._window(read)
             elif node in self.cuts:
@@ -232,6 +214,7 @@ class BodyWriter:
                 self.values[node.outputs[0]] = numbers
             else:
                 copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
+                self.speculated.enter(node, self.builder.nodes[-1])
 
     def _range(self, node: ir.Node) -> ir.Value | None:
         """Record the numbers of a Range that counts as far in every iteration."""

@@ -146,6 +146,8 @@ def _reads_places(
     if node is None or skip_identities(operand(node, 0)) is not inner:
         return False
     if node.op_type == "Slice":
+        if _is_counted(node, indices, evaluator):
+            return True
         return _is_range(node, _with_axis(indices, body), inner, body, evaluator)
     is_same = _is_one_place(operand(node, 1), indices, body, evaluator)
     return is_same and node.attributes.get_int("axis", 0) == 0
@@ -172,6 +174,16 @@ def _with_axis(indices: ir.Value, body: ir.Graph | Scope) -> ir.Value | None:
     if node is None or axes_of(node) not in ([-1], [1]):
         return None
     return operand(node, 0)
+
+
+def _is_counted(read: ir.Node, indices: ir.Value, evaluator: Evaluator) -> bool:
+    """Whether places are known numbers, and those of the rows that a Slice of a tensor reads."""
+    cut, places = bounds_of(read, evaluator), evaluator.of(indices)
+    dims = evaluator.dims(indices)
+    if cut is None or not places or not dims or dims[-1] != 1 or cut.axis != 0:
+        return False
+    rows = tuple(cut.start + at for at in range(len(places)))
+    return places == rows and cut.end == cut.start + len(places)
 
 
 def _is_range(

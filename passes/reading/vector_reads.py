@@ -16,9 +16,9 @@ from passes.reading.integer_reads import (
     size_along,
 )
 from passes.reading.integers import Atom, Entry, Linear, Trip
-from passes.reading.number_order import greatest, is_nonnegative
+from passes.reading.number_order import is_nonnegative
 
-__all__ = ["gather_numbers", "lowest", "made_size", "number_at", "slice_numbers"]
+__all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
 
 _LONGEST = 1 << 24
 
@@ -103,61 +103,6 @@ def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear |
             return number_at(evaluator, part, place)
         place -= size
     return None
-
-
-def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:
-    """Return a dimension of what is made of a size: a Range, a fill, an expanded number, a slice.
-
-    Args:
-        evaluator: Knows numbers.
-        tensor: A tensor.
-        axis: The axis, from 0.
-    """
-    node = made_by(tensor, "Range", "ConstantOfShape", "Expand", "Slice")
-    if node is None:
-        return None
-    if node.op_type == "Slice":
-        return _sliced(evaluator, node, axis)
-    if node.op_type == "Range":
-        return _counted(evaluator, node)
-    if node.op_type == "Expand":
-        dims, rank = evaluator.dims(node.inputs[0]), evaluator.rank(node.inputs[1])
-        sizes = evaluator.dims(node.inputs[1])
-        if dims is None or any(dim != 1 for dim in dims) or rank != 1:
-            return None
-        if sizes is None or not isinstance(sizes[0], int) or sizes[0] < len(dims):
-            return None
-    return number_at(evaluator, operand(node, node.op_type == "Expand"), axis)
-
-
-def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
-    """Return how much a Slice in steps of 1 leaves of an axis, if that is one number."""
-    rank, axes = evaluator.rank(node.inputs[0]), evaluator.of(optional_operand(node, 3))
-    steps = evaluator.of(optional_operand(node, 4))
-    if rank is None or axes is None or any(n.number is None for n in axes):
-        return None
-    named = [(n.number or 0) % rank for n in axes]
-    if axis not in named:
-        return evaluator.dimension(operand(node, 0), axis)
-    place = named.index(axis)
-    start, end = (number_at(evaluator, operand(node, at), place) for at in (1, 2))
-    size = evaluator.dimension(operand(node, 0), axis)
-    if start is None or end is None or size is None or (end - start).number is None:
-        return None
-    by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
-    inside = (start, end - start, size - end)
-    is_known = by_one and all(is_nonnegative(lowest(n, evaluator.last)) for n in inside)
-    return end - start if is_known else None
-
-
-def _counted(evaluator: NumberReader, node: ir.Node) -> Linear | None:
-    """Return how many numbers a Range in steps of 1 holds."""
-    start, limit, step = (evaluator.number(v) for v in node.inputs)
-    if start is None or limit is None or step is None or step.number != 1:
-        return None
-    if evaluator.dtype(node.outputs[0]) not in INTEGERS:
-        return None
-    return greatest([Linear(), limit - start])
 
 
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

@@ -199,6 +199,8 @@ class BodyWriter:
                     self.speculated.enter(node, None)
             elif isinstance(read, Window):
                 self.values[node.outputs[0]] = self._window(read)
+                if not read.is_there:
+                    self.speculated.enter(node, None)
             elif node in self.cuts:
                 self.values[node.outputs[0]] = self._cut(node, self.cuts[node])
             elif branch is not None:

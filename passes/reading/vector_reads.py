@@ -131,7 +131,7 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
         return None
     # Behind the last number the Slice would be empty.
-    if not _needs_one_number(node.outputs[0]) and not evaluator.is_within(start, size):
+    if not _needs_one_number(evaluator, node.outputs[0]) and not evaluator.is_within(start, size):
         return None
     evaluator.is_far |= step.number != 1
     steps = _even_steps(evaluator, vector)
@@ -150,12 +150,25 @@ def _is_one(start: Linear, end: Linear, step: Linear) -> bool:
     return (step.number or 0) >= FAR and ends_behind
 
 
-def _needs_one_number(vector: ir.Value) -> bool:
+def _needs_one_number(evaluator: NumberReader, vector: ir.Value) -> bool:
     """Whether all readers of a vector fail where it is empty, and there are some."""
     readers = [use.node for use in vector.uses()]
     if not readers or vector.is_graph_output():
         return False
-    return all(is_operator(node, "Squeeze") and axes_of(node) is not None for node in readers)
+    return all(_fails_on_nothing(evaluator, node, vector) for node in readers)
+
+
+def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) -> bool:
+    """Whether a node fails where a vector is empty: it squeezes it, or scatters one row by it."""
+    if is_operator(node, "Squeeze"):
+        return axes_of(node) is not None
+    if is_operator(node, ("Cast", "Unsqueeze")) and node.inputs[0] is vector:
+        return _needs_one_number(evaluator, node.outputs[0])
+    if not is_operator(node, "ScatterND") or node.inputs[1] is not vector:
+        return False
+    dims, made = evaluator.dims(node.inputs[2]), made_by(node.inputs[2], "Unsqueeze")
+    is_grown = made is not None and axes_of(made) == [0]
+    return is_grown or (dims or ())[:1] == (1,)
 
 
 def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

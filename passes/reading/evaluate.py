@@ -227,7 +227,7 @@ class Evaluator:
             found = made_along(self, tensor, axis)
             if found is None:
                 break
-            tensor, axis = found
+            tensor, axis = self.outside(self.sized.get(found[0], found[0])), found[1]
         dims, dim = self._typing.dims(tensor), None
         if dims is not None:
             if not -len(dims) <= axis < len(dims):

@@ -72,3 +72,47 @@ def test_a_place_behind_the_end_is_read_where_the_branch_is_taken_only() -> None
     text = text.replace("AT", "ok = Mul (i, step)").replace("step = {1}", "step = {2}")
     before = model(text, 18)
     assert same(before, read(before).model, {"x": rows(8, 3), "z": rows(8, 3, seed=1)}) == 1
+
+
+LOOP = """y = Loop (n, go, AT) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] s2) {
+  FLAG number = Cast <to = 6> (flag) truth = Cast <to = 9> (number)
+  s2 = If (truth) <then_branch = THEN, else_branch = kept () => (float[3] same) {
+    same = Identity (s) }> d = Identity (c) }> }"""
+
+
+def _state(then: str, count: int = 8, flag: str = FLAG) -> str:
+    head = HEAD.replace("COUNT", str(count)).replace("RESULT", "float[3] y")
+    loop = LOOP.replace("FLAG", flag).replace("THEN", then).replace("AT", "nothing")
+    return head + "first = Gather (z, none) nothing = Sub (first, first) " + loop
+
+
+OWN_ROW = ROW.replace("X", "o").replace("OF", "x")
+SUMS = {
+    "a sum": f"o () => (float[3] os) {{ {OWN_ROW} os = Add (s, or) }}",
+    "the last row": f"o () => (float[3] os) {{ {OWN_ROW} os = Mul (or, two) }}",
+    "a sum of products": f"o () => (float[3] os) {{ {OWN_ROW} w = Mul (or, or) os = Add (w, s) }}",
+}
+
+
+@pytest.mark.parametrize("count", [8, 5])
+@pytest.mark.parametrize("name", SUMS)
+def test_what_is_made_of_rows_of_some_iterations(name: str, count: int) -> None:
+    found = prove(_state(SUMS[name], count), {"x": rows(8, 3), "z": rows(8, 3, seed=1)}, opset=18)
+    assert not found.operators["If"]
+
+
+BEST = """g (float[8,3] x, float first) => (float y, float[3] w)
+  <int64 n = {8}, bool go = {1}, float two = {2}, int64[1] zero1 = {0}> {
+  z = Constant <value = float[3] {0, 0, 0}> ()
+  y, w = Loop (n, go, first, z) <body = b (int64 i, bool c, float s, float[3] r)
+    => (bool d, float s2, float[3] r2) {
+    e = Gather (x, i) t = ReduceSum <keepdims = 0> (e, zero1) flag = Greater (t, s)
+    number = Cast <to = 6> (flag) truth = Cast <to = 9> (number)
+    s2, r2 = If (truth) <then_branch = o () => (float v, float[3] u) {
+        f = Gather (x, i) v = ReduceSum <keepdims = 0> (f, zero1) u = Mul (f, two) },
+      else_branch = p () => (float sv, float[3] ru) { sv = Identity (s) ru = Identity (r) }>
+    d = Identity (c) }> }"""
+
+
+def test_the_best_by_a_condition_that_is_cast_to_a_number_and_back() -> None:
+    prove(BEST, {"x": rows(8, 3), "first": rows()[()]}, opset=18)

@@ -12,10 +12,10 @@ from tests.passes.loops import model, prove, read, rows, same
 
 pytestmark = pytest.mark.quick
 
-TEXT = """g (float[9,WIDE] x, float[40] z) => (float[40] y)
+TEXT = """g (float[9,WIDE] x, float[LONG] z) => (float[LONG] y)
   <int64 n = {9}, bool go = {1}, int64 hop = {HOP}, int64 none = {0}, int64 one = {1},
-   int64 forty = {40}, int64[1] zero1 = {0}, int64[1] wide = {WIDE}>
-{ y = Loop (n, go, z) <body = b (int64 i, bool c, float[40] s) => (bool d, float[40] s2) {
+   int64 forty = {LONG}, int64[1] zero1 = {0}, int64[1] wide = {WIDE}>
+{ y = Loop (n, go, z) <body = b (int64 i, bool c, float[LONG] s) => (bool d, float[LONG] s2) {
     at = Mul (i, hop) e = Gather (x, i) b = Less (at, none) m = Add (at, forty)
     k = Where (b, m, at) k1 = Unsqueeze (k, zero1) f = Concat <axis = 0> (k1) t = Add (f, wide)
     old = Slice (s, f, t, zero1) new = JOIN
@@ -31,6 +31,7 @@ TEXT = """g (float[9,WIDE] x, float[40] z) => (float[40] y)
 
 def _text(join: str = "Add (old, e)", wide: int = 8, hop: int = 4, start: str = "at") -> str:
     text = TEXT.replace("JOIN", join).replace("WIDE", str(wide)).replace("HOP", str(hop))
+    text = text.replace("LONG", str(5 * wide if wide > 4 else 40))
     return text.replace("START", f"p = Identity ({start})")
 
 
@@ -40,14 +41,19 @@ CASES = {
     "most of each": _text(hop=3),
     "side by side": _text(wide=4),
     "a difference": _text("Sub (old, e)"),
+    "from the last to the first": _text()
+    .replace("at =", "j = Sub (eight, i) at =", 1)
+    .replace("Mul (i, hop)", "Mul (j, hop)")
+    .replace("int64 one =", "int64 eight = {8}, int64 one ="),
+    "more places than are followed one by one": _text(wide=128, hop=64),
     "what is computed of a row": _text("Add (old, v)").replace("new =", "v = Tanh (e) new ="),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_no_loop_is_left(name: str) -> None:
-    wide = 4 if name == "side by side" else 8
-    prove(CASES[name], {"x": rows(9, wide), "z": rows(40, seed=1)}, opset=18)
+    wide = {"side by side": 4, "more places than are followed one by one": 128}.get(name, 8)
+    prove(CASES[name], {"x": rows(9, wide), "z": rows(max(40, 5 * wide), seed=1)}, opset=18)
 
 
 NEAR = {

@@ -19,6 +19,7 @@ from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
+from passes.reading.nodes import by_type
 from passes.typing.value_types import Typing
 
 __all__ = ["Alternation", "find_alternation"]
@@ -93,7 +94,7 @@ class Alternation(Pattern):
         return value
 
     def _outside(self, builder: Builder, value: ir.Value) -> ir.Value:
-        array = constant_value(value)
+        array = constant_value(self.outer[value])
         return self.outer[value] if array is None else builder.constant(array)
 
     def _check(self, typing: Typing) -> None:
@@ -132,12 +133,22 @@ def _path(node: ir.Node, facts: LoopFacts, outer: dict[ir.Value, ir.Value]) -> i
     """Return which operand of a node may depend on the carried value; enter the others."""
     open_ = []
     for at, value in enumerate(operands(node)):
-        outside = facts.evaluator.outside(skip_identities(value))
+        outside = facts.evaluator.outside(skip_identities(_uncast(value, facts)))
         if constant_value(outside) is not None or outside not in facts.inside:
             outer[value] = outside
         else:
             open_.append(at)
     return open_[0] if len(open_) == 1 else None
+
+
+def _uncast(value: ir.Value, facts: LoopFacts) -> ir.Value:
+    """Return the constant that a CastLike casts to the type that it has, or the value."""
+    node = made_by(value, "CastLike")
+    cast = None if node is None else by_type(node, facts.evaluator)
+    array = None if cast is None else constant_value(cast[0])
+    if cast is None or array is None or ir.DataType.from_numpy(array.dtype) != cast[1]:
+        return value
+    return cast[0]
 
 
 def _comes_back(changes: Sequence[tuple[ir.Node, int]]) -> bool:

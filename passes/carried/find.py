@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
@@ -70,11 +71,21 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
     patterns = [state.pattern for state in states if state.pattern is not None]
     nodes = [node for pattern in patterns for node in pattern.nodes]
     speculated = dict(pair for pattern in patterns for pair in pattern.speculated)
+    _enter(speculated, facts, typing)
     alike = {value: p.carried.inner for p in patterns for value in p.between}
     inside = facts.inside | {value for node in nodes for value in node.outputs}
     return dataclasses.replace(
         facts, states=states, inside=inside, added=nodes, speculated=speculated, alike=alike
     )
+
+
+def _enter(speculated: Mapping[ir.Node, ir.Node], facts: LoopFacts, typing: Typing) -> None:
+    """Enter what is known of nodes in branches for their copies."""
+    for copy, node in speculated.items():
+        for new, old in zip(copy.outputs, node.outputs, strict=True):
+            if typing[new].type is None:
+                typing.set(new, typing[old])
+            facts.evaluator.known.setdefault(new, facts.evaluator.of(old))
 
 
 def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list[State]:

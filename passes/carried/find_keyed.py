@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.checked_places import CheckedPlaces
 from passes.carried.columns import find_columns
 from passes.carried.joins import find_join
 from passes.carried.keyed import KeyedRead
@@ -41,11 +42,13 @@ class _Key:
         value: A value of the body that holds it, of whatever shape.
         root: What it was before it was given that shape.
         number: The number, where it is known: an entry of a vector.
+        checked: Reads the places where a row is written only if there is such a place.
     """
 
     value: ir.Value
     root: ir.Value
     number: Linear | None
+    checked: CheckedPlaces | None = None
 
 
 def find_keyed_reads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[KeyedRead]:
@@ -64,10 +67,10 @@ def find_keyed_reads(carried: Carried, facts: LoopFacts, typing: Typing) -> list
         return []
     if skip_identities(operand(scatter, 0)) is not carried.inner:
         return []
-    key = _key(operand(scatter, 1), facts)
+    key = _key(operand(scatter, 1), facts) or _checked_key(scatter, carried, facts)
     if key is None or key.root in dependent_values(body, carried.inner):
         return []
-    row, made = _row_of(scatter, body, typing, dims[1:])
+    row, made = _row_of(scatter, key, body, typing, dims[1:])
     written = _written(row, scatter, key, carried, facts, dtype)
     if written is None:
         return []
@@ -80,6 +83,8 @@ def find_keyed_reads(carried: Carried, facts: LoopFacts, typing: Typing) -> list
         if not values:
             return []
         is_after = skip_identities(operand(node, 0)) is not carried.inner
+        if is_after and key.checked is not None:
+            return []  # what was there before, if nothing is written
         for value in values:
             state = read_row(value, row, typing, ValueType(known, dims[1:]))
             found.append(dataclasses.replace(written, carried=state, is_after=is_after))
@@ -87,10 +92,16 @@ def find_keyed_reads(carried: Carried, facts: LoopFacts, typing: Typing) -> list
 
 
 def _row_of(
-    scatter: ir.Node, body: ir.Graph, typing: Typing, dims: Sequence[int | str | None]
+    scatter: ir.Node,
+    key: _Key,
+    body: ir.Graph,
+    typing: Typing,
+    dims: Sequence[int | str | None],
 ) -> tuple[ir.Value, list[ir.Node]]:
     """Return the row that a ScatterND writes, and what computes it."""
     updates = operand(scatter, 2)
+    if key.checked is not None:
+        updates = key.checked.picked(updates, operand(scatter, 1)) or updates
     row = written_row(updates, body, typing, dims)
     own = typing.dims(row)
     if own is None or len(own) != len(dims) + 1:
@@ -121,9 +132,26 @@ def _key(indices: ir.Value, facts: LoopFacts) -> _Key | None:
     if value is None:
         return None
     number = evaluator.number(value)
-    if number is not None and (number.coefficient(TRIP) or number.number is not None):
-        return None  # a counted place, which tells more
+    if _is_counted(number):
+        return None  # which tells more
     return _Key(value, through(value, _AXES, body), number)
+
+
+def _is_counted(number: Linear | None) -> bool:
+    """Whether a place is one that the number of the iteration tells, or the same in all."""
+    return number is not None and bool(number.coefficient(TRIP) or number.number is not None)
+
+
+def _checked_key(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> _Key | None:
+    """Return the number that names the one place of a ScatterND if there is such a place."""
+    checked = CheckedPlaces(facts)
+    value = checked.unchecked(operand(scatter, 1), carried.inner)
+    if value is None or _is_counted(facts.evaluator.number(value)):
+        return None
+    if operand(scatter, 2) in dependent_values(facts.iteration.body, carried.inner):
+        return None  # what is joined to what is read
+    root = checked.root(value)
+    return _Key(root, root, None, checked)
 
 
 def _readers(carried: Carried, facts: LoopFacts) -> list[ir.Node]:
@@ -133,7 +161,7 @@ def _readers(carried: Carried, facts: LoopFacts) -> list[ir.Node]:
     return [
         node
         for node in nodes
-        if not is_operator(node, "Identity")
+        if not (node.outputs and skip_identities(node.outputs[0]) in whole - set(node.outputs))
         and any(v is not None and skip_identities(v) in whole for v in node.inputs)
     ]
 
@@ -146,13 +174,18 @@ def _read_at(node: ir.Node, key: _Key, facts: LoopFacts) -> list[ir.Value]:
     if node.op_type == "Gather":
         index = operand(node, 1)
         is_row = node.attributes.get_int("axis", 0) == 0 and evaluator.rank(index) == 0
-        is_key = through(index, _AXES, body) is key.root
+        is_key = (
+            key.checked.root(index) if key.checked else through(index, _AXES, body)
+        ) is key.root
         is_key = is_key or (key.number is not None and evaluator.number(index) == key.number)
         return [node.outputs[0]] if is_row and is_key else []
-    if not _cuts_at(node, key, evaluator):
+    is_cut = key.checked is not None and key.checked.read_row(node) is key.root
+    if not (is_cut or _cuts_at(node, key, evaluator)):
         return []
     squeezed = [use.node for use in node.outputs[0].uses()]
     if not all(is_operator(n, "Squeeze") and axes_of(n) == [0] for n in squeezed):
+        return []
+    if is_cut and any(n.graph is not body for n in squeezed):
         return []
     return [] if node.outputs[0].is_graph_output() else [n.outputs[0] for n in squeezed]
 
@@ -184,7 +217,10 @@ def _written(
         family = _FAMILIES[reduction]
         if family is not None and dtype not in TYPES[family]:
             return None
-        return KeyedRead(carried, terms, carried, dtype, family)
+        is_checked = key.checked is not None
+        if is_checked and family is not None:
+            return None
+        return KeyedRead(carried, terms, carried, dtype, family, is_checked=is_checked)
     joins = find_join(row, carried.inner, body, dtype) if reduction == "none" else None
     value = None if joins is None else skip_identities(joins.read)
     node = None if value is None else made_by(value, "Gather", "Squeeze", body=body)

@@ -16,10 +16,10 @@ from passes.batching.anywhere import runs_anywhere
 from passes.carried.pattern import added, branch_of
 from passes.carried.selections import Selection
 from passes.graph.graphs import is_operator
-from passes.graph.made import operand
+from passes.graph.made import operand, operands
 from passes.typing.value_types import Typing
 
-__all__ = ["failing_apart", "in_branch", "may_fail_apart"]
+__all__ = ["failing_apart", "in_branch", "may_fail", "may_fail_apart"]
 
 _NEWEST = 1 << 20
 """An opset at which no operator has lost its rule."""
@@ -47,15 +47,29 @@ def may_fail_apart(pairs: Iterable[tuple[ir.Node, ir.Node]], typing: Typing) -> 
         pairs: Copies, each with the node that it is a copy of.
         typing: The proven typing.
     """
-    known = _APART.get()
-    return any(
-        node in known or not (_reads_own_row(node) or runs_anywhere(node, typing, _NEWEST))
-        for _, node in pairs
-    )
+    known, of_rows = _APART.get(), set[ir.Value]()
+    for _, node in pairs:
+        if node in known:
+            return True
+        if _reads_row(node) or not of_rows.isdisjoint(operands(node)):
+            of_rows.update(node.outputs)
+        elif may_fail(node, typing):
+            return True
+    return False
 
 
-def _reads_own_row(node: ir.Node) -> bool:
-    """Whether a node reads a row by a number that the body is given, which is checked later."""
+def may_fail(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node may fail in iterations that do not take its branch, whatever it reads."""
+    return not runs_anywhere(node, typing, _NEWEST)
+
+
+def _reads_row(node: ir.Node) -> bool:
+    """Whether a node may read a row by the number of the iteration.
+
+    It is checked later, and so is what is computed of it, whose shape is known then.
+    """
+    if is_operator(node, "Slice"):
+        return True
     if not is_operator(node, "Gather"):
         return False
     index = operand(node, 1)

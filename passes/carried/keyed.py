@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.filled import Begun, totals
 from passes.carried.joined import Joined
-from passes.carried.last_ones import sorted_by_key
+from passes.carried.last_ones import SortedByKey, sorted_by_key
 from passes.carried.pattern import ReadPattern, Term
 from passes.carried.totals import rounds_in_order
 from passes.decisions import Code
@@ -37,6 +37,7 @@ class KeyedRead(ReadPattern):
         family: The operator that joins; None where rows are written as they are.
         is_after: Whether it is read behind the write.
         nodes: What computes what is joined.
+        is_checked: Whether a row is written only at a key that counts from the start.
     """
 
     carried: Carried
@@ -46,6 +47,7 @@ class KeyedRead(ReadPattern):
     family: str | None = None
     is_after: bool = False
     nodes: tuple[ir.Node, ...] = ()
+    is_checked: bool = False
     name = "state of each key"
     keeps_shape = "as it is made"
 
@@ -76,10 +78,13 @@ class KeyedRead(ReadPattern):
         keys = self._keys(joined, size)
         by_key = sorted_by_key(builder, keys)
         order, begins = by_key.order, by_key.begins
-        places = builder.op("Add", [order, size])
-        last = builder.op("Concat", [none, places], {"axis": 0})
-        last = builder.op("Slice", [last, none, by_key.count])
-        read = builder.op("Where", [begins, by_key.keys, last])
+        if self.is_checked:
+            read = self._last_written(joined, by_key, size)
+        else:
+            places = builder.op("Add", [order, size])
+            last = builder.op("Concat", [none, places], {"axis": 0})
+            last = builder.op("Slice", [last, none, by_key.count])
+            read = builder.op("Where", [begins, by_key.keys, last])
         whole = builder.op("Concat", [tensor, rows], {"axis": 0})
         found = builder.op("Gather", [whole, read], {"axis": 0})
         if self.family is not None:
@@ -92,6 +97,29 @@ class KeyedRead(ReadPattern):
         back = builder.op("ScatterElements", [by_key.numbers, order, by_key.numbers], {"axis": 0})
         found = builder.op("Gather", [found, back], {"axis": 0})
         return builder.op("Reshape", [found, self._shape(joined)], {"allowzero": 1})
+
+    def _last_written(self, joined: Joined, by_key: SortedByKey, size: ir.Value) -> ir.Value:
+        """Record for each iteration, by key, where the row stands that it finds.
+
+        It is the row of the last iteration before that has its key and writes, or the tensor's.
+        """
+        builder, none = joined.builder, joined.builder.scalar(0)
+        raw = builder.op("Cast", [joined.values[0]], {"to": _INT64})
+        raw = builder.op("Reshape", [raw, builder.ints(-1)])
+        raw = builder.op("Gather", [raw, by_key.order], {"axis": 0})
+        writes = builder.op("GreaterOrEqual", [raw, none])
+        before = builder.op("Cast", [writes], {"to": _INT64})
+        before = builder.op("CumSum", [before, none], {"exclusive": 1})
+        last = builder.op("Sub", [before, builder.scalar(1)])  # -1 reads the 0 behind the last
+        made = []
+        for values in (by_key.order, by_key.keys):
+            kept = builder.op("Compress", [values, writes], {"axis": 0})
+            kept = builder.op("Concat", [kept, builder.ints(0)], {"axis": 0})
+            made.append(builder.op("Gather", [kept, last], {"axis": 0}))
+        writer, key = made
+        is_same = builder.op("Equal", [key, by_key.keys])
+        is_same = builder.op("And", [is_same, builder.op("GreaterOrEqual", [last, none])])
+        return builder.op("Where", [is_same, builder.op("Add", [writer, size]), by_key.keys])
 
     def _keys(self, joined: Joined, size: ir.Value) -> ir.Value:
         """Record the keys, ``[n]``; negative ones count from the end."""

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.added_rows import row_behind
 from passes.carried.filters import Filter
-from passes.carried.in_branch import may_fail_apart
+from passes.carried.in_branch import may_fail, may_fail_apart
 from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, dependent_values
 from passes.carried.selections import find_selection, hoist
@@ -124,7 +124,9 @@ def _may_fail(
     """
     if any(is_same_work(copy, node) for node in inner.body):
         return False
-    if not is_operator(copy, "Gather") or copy.attributes.get_int("axis", 0) != 0:
+    if not is_operator(copy, "Gather"):
+        return may_fail(old, typing)
+    if copy.attributes.get_int("axis", 0) != 0:
         return may_fail_apart([(copy, old)], typing)
     tensor, index = operand(copy, 0), operand(copy, 1)
     if index is facts.iteration.number:

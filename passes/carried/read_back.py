@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from passes.carried.counted_rows import counts_rows
 from passes.carried.joins import Join, find_join
 from passes.carried.pattern import FLOATS, added
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
@@ -62,7 +64,7 @@ def find_read_back(
     joins = find_join(value, inner, body, evaluator.dtype(inner))
     if joins is None or not _reads_places(joins.read, indices, inner, body, evaluator):
         return None
-    nodes = _reshaped(joins, joins.read, forms)
+    nodes = _reshaped(joins, joins.read, forms, evaluator)
     return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
 
 
@@ -94,7 +96,7 @@ def find_elements_back(
     is_extreme = joins.reduction in ("max", "min") and dtype in FLOATS
     if is_extreme and evaluator.rank(indices) != 1:  # a scatter has no rule for NaN
         return None
-    nodes = _reshaped(joins, indices, [], by="Reshape" if is_one else "Expand")
+    nodes = _reshaped(joins, indices, [], evaluator, by="Reshape" if is_one else "Expand")
     return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
 
 
@@ -122,11 +124,20 @@ def _reads_elements(
 
 
 def _reshaped(
-    joins: Join, like: ir.Value, forms: Sequence[ir.Node], *, by: str = "Expand"
+    joins: Join,
+    like: ir.Value,
+    forms: Sequence[ir.Node],
+    evaluator: Evaluator,
+    *,
+    by: str = "Expand",
 ) -> list[ir.Node]:
     """Return what gives a value the shape of another one, and then the same forms."""
     given, nodes = joins.signed()
+    sizes = [evaluator.dimension(like, at) for at in range(evaluator.rank(like) or 0)]
+    known = [size.number for size in sizes if size is not None and size.number is not None]
     shape = added("Shape", [like])
+    if known and len(known) == len(sizes):
+        shape = added("Constant", [], {"value": ir.tensor(np.array(known, np.int64))})
     nodes += [shape, added(by, [given, shape.outputs[0]])]
     for form in forms:
         inputs = [nodes[-1].outputs[0], *operands(form)[1:]]
@@ -146,6 +157,8 @@ def _reads_places(
     if node is None or skip_identities(operand(node, 0)) is not inner:
         return False
     if node.op_type == "Slice":
+        if counts_rows(node, indices, body, evaluator):
+            return True
         return _is_range(node, _with_axis(indices, body), inner, body, evaluator)
     is_same = _is_one_place(operand(node, 1), indices, body, evaluator)
     return is_same and node.attributes.get_int("axis", 0) == 0

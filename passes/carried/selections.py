@@ -113,12 +113,37 @@ def find_selection(
         found = _find_weighed(node, body)
         return found if found is not None and (weighed or not found.weighs) else None
     inputs = operands(node)
+    inputs[0] = _as_boolean(inputs[0])
     if node.op_type == "Where":
         return Selection(inputs[0], skip_identities(inputs[1]), skip_identities(inputs[2]))
     at = list(node.outputs).index(value)
     branches = tuple(node.attributes[n].as_graph() for n in ("then_branch", "else_branch"))
     chosen, other = (skip_identities(branch.outputs[at]) for branch in branches)
     return Selection(inputs[0], chosen, other, is_whole=True, branches=branches)
+
+
+def _as_boolean(flag: ir.Value) -> ir.Value:
+    """Return the boolean that is cast to a number and back, as JAX writes it, or the flag."""
+    back = made_by(flag, "Cast")
+    there = None if back is None else made_by(operand(back, 0), "Cast")
+    if there is None or there.attributes.get_int("to", 0) == int(ir.DataType.STRING):
+        return flag
+    given = operand(there, 0)
+    return given if made_by(given, *_COMPARES) is not None else flag
+
+
+_COMPARES = (
+    "And",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Not",
+    "Or",
+    "Xor",
+)
+"""Operators that yield booleans."""
 
 
 def _find_weighed(node: ir.Node, body: ir.Graph | Scope) -> Selection | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
@@ -139,9 +140,25 @@ def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return (pick(numbers, _bound(evaluator)),)
 
 
+def _multiplied(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Multiply all numbers of a vector, of which one may be unknown before the model runs."""
+    numbers = evaluator.of(node.inputs[0])
+    if node.attributes.get_int("noop_with_empty_axes", 0) or not numbers:
+        return None
+    if evaluator.rank(node.inputs[0]) not in (0, 1):
+        return None
+    known = [n.number for n in numbers if n.number is not None]
+    unknown = [n for n in numbers if n.number is None]
+    total = math.prod(known)
+    if len(unknown) > 1:
+        return None
+    return (unknown[0] * total if unknown else Linear(total),)
+
+
 ARITHMETIC_RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Ceil", "Floor", "Round"), _rounded),
     **dict.fromkeys(("ReduceMin", "ReduceMax", "ReduceSum"), _reduced),
+    "ReduceProd": _multiplied,
     "Abs": _abs,
     "Add": _add,
     "Div": _div,

@@ -48,11 +48,9 @@ class BodyWriter(IterationCopy):
         if is_even:
             self.even = self._write_even()
         self.copy(iteration.body, needed)
-        for node in self.facts.added:
-            if node in needed:
-                self.check_speculated(node)
         self.copy(self.facts.added, needed)
         body = self._close(outputs)
+        self.speculated.drop_unread()
         number = IndexSource(self.trips.write, self.trips.static, self.whole)
         site = MapSite(
             iteration.node,

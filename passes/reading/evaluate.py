@@ -14,7 +14,7 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, made_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Length, Linear, Scalar
-from passes.reading.vector_reads import made_size
+from passes.reading.made_sizes import made_size
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing
@@ -227,7 +227,7 @@ class Evaluator:
             found = made_along(self, tensor, axis)
             if found is None:
                 break
-            tensor, axis = found
+            tensor, axis = self.outside(self.sized.get(found[0], found[0])), found[1]
         dims, dim = self._typing.dims(tensor), None
         if dims is not None:
             if not -len(dims) <= axis < len(dims):

@@ -182,6 +182,13 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     return Linear(-(-dim_number // size.number))
 
 
+_KEEP_SHAPE = frozenset(
+    {"Abs", "Cast", "Ceil", "Cos", "Exp", "Floor", "Identity", "Log", "Neg", "Not", "Reciprocal"}
+    | {"Relu", "Round", "Sigmoid", "Sign", "Sin", "Softmax", "Sqrt", "Tanh"}
+)
+"""Operators of one tensor whose result has its shape."""
+
+
 def made_along(
     evaluator: NumberReader, tensor: ir.Value, axis: int
 ) -> tuple[ir.Value, int] | None:
@@ -192,7 +199,7 @@ def made_along(
     node, rank = tensor.producer(), evaluator.rank(tensor)
     if node is None or not is_default_domain(node):
         return None
-    if node.op_type in ("Cast", "Identity"):
+    if node.op_type in _KEEP_SHAPE:
         return operand(node, 0), axis
     if rank is None or not -rank <= axis < rank:
         return None
@@ -206,12 +213,23 @@ def made_along(
             new = sorted(a % rank for a in axes_of(node) or ())
             given = None if not new or axis in new else axis - sum(a < axis for a in new)
             return None if given is None else (operand(node, 0), given)
+        case "Squeeze":
+            return _kept_along(evaluator, node, axis)
         case "Gather":
             return _picked_along(evaluator, node, axis)
         case "Add" | "Div" | "Mul" | "Sub":
             whole = [v for v in operands(node) if evaluator.rank(v) != 0]
             return (whole[0], axis) if len(whole) == 1 else None
     return None
+
+
+def _kept_along(evaluator: NumberReader, node: ir.Node, axis: int) -> tuple[ir.Value, int] | None:
+    """Return what a Squeeze takes axes from, and which of its axes becomes an axis."""
+    before, gone = evaluator.rank(node.inputs[0]), axes_of(node)
+    if before is None or gone is None:
+        return None
+    kept = [at for at in range(before) if at not in {a % before for a in gone}]
+    return (operand(node, 0), kept[axis]) if axis < len(kept) else None
 
 
 def _picked_along(

@@ -5,6 +5,7 @@ Here stand those that cast, count, join, choose and repeat numbers; the others a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -97,7 +98,8 @@ _MOST_COUNTED = 64
 def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     operands, axis = evaluator.operands(node), node.attributes.get_int("axis", 0)
     are_rows = axis in (0, -2) and all(evaluator.rank(v) == 2 for v in node.inputs)
-    if operands is None or not (are_rows or are_vectors(evaluator, node)):
+    is_one = len(node.inputs) == 1
+    if operands is None or not (is_one or are_rows or are_vectors(evaluator, node)):
         return None
     return tuple(n for x in operands for n in x)
 
@@ -155,9 +157,20 @@ def _filled(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 def _expanded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Repeat one number as often as the shape of the result says, if that is known."""
     numbers, size = evaluator.of(node.inputs[0]), flat_size(evaluator.dims(node.outputs[0]))
+    if size is None and numbers is not None:
+        size = _count_of(evaluator.of(node.inputs[1]), numbers, evaluator.rank(node.inputs[0]))
     if numbers is None or size is None or size > _MOST_FILLED:
         return None
     return numbers * size if len(numbers) == 1 else numbers
+
+
+def _count_of(shape: Numbers | None, numbers: Numbers, rank: int | None) -> int | None:
+    """Return how many entries a shape has, to which one number, or a vector as long, expands."""
+    sizes = [n.number for n in shape or () if n.number is not None]
+    if shape is None or len(sizes) < len(shape) or min(sizes, default=0) < 0:
+        return None
+    is_same = rank == 1 and sizes == [len(numbers)]
+    return math.prod(sizes) if is_same or len(numbers) == 1 else None
 
 
 RULES: Mapping[str, Rule] = {

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.batching.anywhere import runs_anywhere
-from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
@@ -24,13 +22,12 @@ from passes.reading.nodes import (
     constant_of,
     copy_into,
     ends_far,
-    is_same_work,
     passed_on,
     write_range,
 )
-from passes.reading.not_a_map import SpeculationError
 from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
+from passes.reading.speculated import Speculated
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.site import GuardCheck
@@ -39,9 +36,6 @@ from passes.typing.value_types import Typings, ValueType
 __all__ = ["IterationCopy"]
 
 _INT64 = ir.DataType.INT64
-
-_NEWEST = 1 << 20
-"""An opset at which no operator has lost its rule."""
 
 
 class IterationCopy:
@@ -66,6 +60,7 @@ class IterationCopy:
         self.outer = Builder(path)
         self.even: Even | None = None
         self.is_far = False
+        self.speculated = Speculated(facts.speculated, facts.iteration.body)
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
             facts.evaluator,
@@ -120,21 +115,6 @@ class IterationCopy:
         self.typings.set(made, lambda _: ValueType(known.type, (1,)))
         return made
 
-    def check_speculated(self, node: ir.Node) -> None:
-        """Check that a node of a branch may run in iterations that would not have run it.
-
-        Raises:
-            NotAMapError: It may fail there.
-        """
-        given, read = self.facts.speculated.get(node), self.needs.read(node)
-        is_safe = isinstance(read, Window) or (isinstance(read, Element) and read.is_whole)
-        if given is None or is_safe or runs_anywhere(given, self.typings.proven, _NEWEST):
-            return
-        if any(is_same_work(given, other) for other in self.facts.iteration.body):
-            return  # it runs in every iteration as it is
-        detail = "it may fail in iterations that do not take its branch"
-        raise SpeculationError(Code.CONTROL_FLOW, detail, given)
-
     def copy(self, graph: Iterable[ir.Node], needed: set[ir.Value | ir.Node]) -> None:
         """Copy what is needed of some nodes; what is read by position is an element, or rows."""
         for node in graph:
@@ -145,8 +125,12 @@ class IterationCopy:
                 self.values[node.outputs[0]] = self._read(node, read)
                 if read.is_whole:
                     self.whole = self.whole or read.source
+                else:
+                    self.speculated.enter(node, None)
             elif isinstance(read, Window):
                 self.values[node.outputs[0]] = self._window(read)
+                if not read.is_there:
+                    self.speculated.enter(node, None)
             elif node in self.cuts:
                 self.values[node.outputs[0]] = self._cut(node, self.cuts[node])
             elif branch is not None:
@@ -162,6 +146,7 @@ class IterationCopy:
                 self.values[node.outputs[0]] = numbers
             else:
                 copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
+                self.speculated.enter(node, self.builder.nodes[-1])
 
     def _range(self, node: ir.Node) -> ir.Value | None:
         """Record the numbers of a Range that counts as far in every iteration."""

@@ -14,7 +14,7 @@ from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
 from passes.reading.facts import Kind, LoopFacts, State, why_carried
 from passes.reading.iterations import Collected
-from passes.reading.nodes import by_type
+from passes.reading.nodes import by_type, constant_of, passed_on
 from passes.reading.sources import Element, Reads, Window, find_read
 from passes.reading.stages import CarriedResult, Stage
 from passes.site import MapResult
@@ -243,7 +243,10 @@ class Needs:
         branch = self.branch(node)
         if branch is not None:
             return list(branch.outputs)
-        cast = by_type(node, self.facts.evaluator)
+        evaluator = self.facts.evaluator
+        if passed_on(node, evaluator) is None and constant_of(node, evaluator) is not None:
+            return []
+        cast = by_type(node, evaluator)
         return read_for(value) if cast is None else [cast[0]]
 
     def read(self, node: ir.Node) -> Element | Window | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -36,4 +36,12 @@ class NotAMapError(Exception):
 
 
 class SpeculationError(NotAMapError):
-    """A node of a branch would run in iterations that do not take it, where it may fail."""
+    """Nodes of a branch would run in iterations that do not take it, where they may fail.
+
+    Attributes:
+        failing: The nodes.
+    """
+
+    def __init__(self, code: Code, detail: str, failing: Sequence[ir.Node]) -> None:
+        super().__init__(code, detail, failing[0])
+        self.failing = failing

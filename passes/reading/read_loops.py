@@ -93,9 +93,9 @@ def read_loop(
                 facts, trips = find_loop(node, typings, opset)
                 return read_part(facts, trips, graph, path, typings, model, Stage(), check)
         except SpeculationError as error:
-            if error.node is None or error.node in apart:
+            if apart.issuperset(error.failing):
                 raise
-            apart.add(error.node)
+            apart.update(error.failing)
 
 
 def read_part(
@@ -186,6 +186,7 @@ def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> L
     open_functions(model, [body])
     _check_operators(body, model, opset)
     type_body(body, writer.typings, model)
+    writer.speculated.check(writer.typings.proven)
     return found
 
 

@@ -43,7 +43,7 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A Slice that reads ``size`` rows from ``start + step * k`` on; none of them is missing.
+    """A Slice that reads ``size`` rows from ``start + step * k`` on.
 
     Attributes:
         tensor: What it reads.
@@ -52,6 +52,7 @@ class Window:
         step: How far the next iteration's first row is.
         size: How many rows.
         is_far: Whether no dimension may be larger than 10^9 for that, as TensorFlow writes Slices.
+        is_there: Whether none of them is missing, by proof; else the model fails where one is.
     """
 
     tensor: ir.Value
@@ -60,6 +61,7 @@ class Window:
     step: int
     size: int
     is_far: bool = False
+    is_there: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
         return None
     cut = cut_of(node, reads.evaluator)
     if cut is not None:
-        return _cut(tensor, cut, reads)
+        return _cut(tensor, cut, reads) or _needed(node, tensor, cut, reads)
     cut = cut_of(node, reads.evaluator, farthest=FAR)
     if cut is not None:
         return _cut(tensor, cut, reads, is_far=True)
@@ -180,6 +182,17 @@ def _cut(
         return None
     window = Window(tensor, axis, first, step, size, is_far or jump > 1)
     return _even(window, dim, reads) or window
+
+
+def _needed(node: ir.Node, tensor: ir.Value, cut: Bounds, reads: Reads) -> Window | None:
+    """Read one number of a vector that is followed, without which the model would fail."""
+    numbers, jump = reads.evaluator.of(node.outputs[0]), cut.step.number
+    first, step = cut.start.without(TRIP).number, cut.start.coefficient(TRIP)
+    if numbers is None or len(numbers) != 1 or reads.proven.rank(tensor) != 1 or not jump:
+        return None
+    if first is None or first < 0 or step <= 0:
+        return None
+    return Window(tensor, cut.axis, first, step, 1, jump > 1, is_there=False)
 
 
 def _size(start: Linear, end: Linear, jump: int) -> int | None:

@@ -16,9 +16,9 @@ from passes.reading.integer_reads import (
     size_along,
 )
 from passes.reading.integers import Atom, Entry, Linear, Trip
-from passes.reading.number_order import greatest, is_nonnegative
+from passes.reading.number_order import is_nonnegative
 
-__all__ = ["gather_numbers", "lowest", "made_size", "number_at", "slice_numbers"]
+__all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
 
 _LONGEST = 1 << 24
 
@@ -105,61 +105,6 @@ def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear |
     return None
 
 
-def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:
-    """Return a dimension of what is made of a size: a Range, a fill, an expanded number, a slice.
-
-    Args:
-        evaluator: Knows numbers.
-        tensor: A tensor.
-        axis: The axis, from 0.
-    """
-    node = made_by(tensor, "Range", "ConstantOfShape", "Expand", "Slice")
-    if node is None:
-        return None
-    if node.op_type == "Slice":
-        return _sliced(evaluator, node, axis)
-    if node.op_type == "Range":
-        return _counted(evaluator, node)
-    if node.op_type == "Expand":
-        dims, rank = evaluator.dims(node.inputs[0]), evaluator.rank(node.inputs[1])
-        sizes = evaluator.dims(node.inputs[1])
-        if dims is None or any(dim != 1 for dim in dims) or rank != 1:
-            return None
-        if sizes is None or not isinstance(sizes[0], int) or sizes[0] < len(dims):
-            return None
-    return number_at(evaluator, operand(node, node.op_type == "Expand"), axis)
-
-
-def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
-    """Return how much a Slice in steps of 1 leaves of an axis, if that is one number."""
-    rank, axes = evaluator.rank(node.inputs[0]), evaluator.of(optional_operand(node, 3))
-    steps = evaluator.of(optional_operand(node, 4))
-    if rank is None or axes is None or any(n.number is None for n in axes):
-        return None
-    named = [(n.number or 0) % rank for n in axes]
-    if axis not in named:
-        return evaluator.dimension(operand(node, 0), axis)
-    place = named.index(axis)
-    start, end = (number_at(evaluator, operand(node, at), place) for at in (1, 2))
-    size = evaluator.dimension(operand(node, 0), axis)
-    if start is None or end is None or size is None or (end - start).number is None:
-        return None
-    by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
-    inside = (start, end - start, size - end)
-    is_known = by_one and all(is_nonnegative(lowest(n, evaluator.last)) for n in inside)
-    return end - start if is_known else None
-
-
-def _counted(evaluator: NumberReader, node: ir.Node) -> Linear | None:
-    """Return how many numbers a Range in steps of 1 holds."""
-    start, limit, step = (evaluator.number(v) for v in node.inputs)
-    if start is None or limit is None or step is None or step.number != 1:
-        return None
-    if evaluator.dtype(node.outputs[0]) not in INTEGERS:
-        return None
-    return greatest([Linear(), limit - start])
-
-
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Cut known numbers; or read one entry of a vector: ``p`` to ``p + 1``, or in far steps."""
     if len(node.inputs) < 3:
@@ -186,7 +131,7 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
         return None
     # Behind the last number the Slice would be empty.
-    if not _needs_one_number(node.outputs[0]) and not evaluator.is_within(start, size):
+    if not _needs_one_number(evaluator, node.outputs[0]) and not evaluator.is_within(start, size):
         return None
     evaluator.is_far |= step.number != 1
     steps = _even_steps(evaluator, vector)
@@ -205,12 +150,25 @@ def _is_one(start: Linear, end: Linear, step: Linear) -> bool:
     return (step.number or 0) >= FAR and ends_behind
 
 
-def _needs_one_number(vector: ir.Value) -> bool:
+def _needs_one_number(evaluator: NumberReader, vector: ir.Value) -> bool:
     """Whether all readers of a vector fail where it is empty, and there are some."""
     readers = [use.node for use in vector.uses()]
     if not readers or vector.is_graph_output():
         return False
-    return all(is_operator(node, "Squeeze") and axes_of(node) is not None for node in readers)
+    return all(_fails_on_nothing(evaluator, node, vector) for node in readers)
+
+
+def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) -> bool:
+    """Whether a node fails where a vector is empty: it squeezes it, or scatters one row by it."""
+    if is_operator(node, "Squeeze"):
+        return axes_of(node) is not None
+    if is_operator(node, ("Cast", "Unsqueeze")) and node.inputs[0] is vector:
+        return _needs_one_number(evaluator, node.outputs[0])
+    if not is_operator(node, "ScatterND") or node.inputs[1] is not vector:
+        return False
+    dims, made = evaluator.dims(node.inputs[2]), made_by(node.inputs[2], "Unsqueeze")
+    is_grown = made is not None and axes_of(made) == [0]
+    return is_grown or (dims or ())[:1] == (1,)
 
 
 def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

@@ -58,6 +58,14 @@ PATTERNS = {
     s2 = If (both) <then_branch = yes () => (found) { found = Identity (i) },
       else_branch = no () => (same) { same = Identity (s) }>""",
     ),
+    "a sign that turns": _text(
+        "float[4] r, float k",
+        "plus = Constant <value = float {1}> ()  r, k = Loop (n, , zeros, plus)",
+        "s, c",
+        "s2, c2",
+        """w = Mul (e, c)  s2 = Add (s, w)
+    z = Constant <value = float {0}> ()  like = CastLike (z, c)  c2 = Sub (like, c)""",
+    ),
 }
 """Each with a CastLike that takes nothing but the type of what the Loop carries."""
 

@@ -1,0 +1,72 @@
+"""Nodes of a branch that a map runs in all iterations: they must not fail where none ran them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from passes.batching.anywhere import runs_anywhere
+from passes.decisions import Code
+from passes.reading.nodes import is_same_work
+from passes.reading.not_a_map import SpeculationError
+from passes.typing.value_types import Typing
+
+__all__ = ["Speculated"]
+
+_NEWEST = 1 << 20
+"""An opset at which no operator has lost its rule."""
+
+
+class Speculated:
+    """The nodes of branches, and their copies in the body of a map.
+
+    A copy may be known to run where its node is not: the row that ``x[i]`` reads has the shape of
+    a row of ``x``, which the body of a Loop does not tell.
+    """
+
+    def __init__(self, given: Mapping[ir.Node, ir.Node], body: ir.Graph) -> None:
+        """Set up the check.
+
+        Args:
+            given: For each node that an iteration gains the node of a branch that it stands for.
+            body: The body of the Loop: what it runs as it is runs in every iteration.
+        """
+        self._given, self._body = given, body
+        self._copies: dict[ir.Node, ir.Node | None] = {}
+
+    def enter(self, node: ir.Node, copy: ir.Node | None) -> None:
+        """Enter the copy of a node, None for a read of an element that may not be there."""
+        if node in self._given:
+            self._copies[self._given[node]] = copy
+
+    def drop_unread(self) -> None:
+        """Let go of copies that no graph holds: nothing reads them."""
+        self._copies = {
+            node: copy
+            for node, copy in self._copies.items()
+            if copy is None or copy.graph is not None
+        }
+
+    def check(self, proven: Typing) -> None:
+        """Check that the nodes run whatever an iteration gives them.
+
+        Args:
+            proven: Proven typing; it knows the copies.
+
+        Raises:
+            SpeculationError: Some may fail.
+        """
+        failing = [
+            node for node, copy in self._copies.items() if not self._runs(node, copy, proven)
+        ]
+        if failing:
+            detail = "it may fail in iterations that do not take its branch"
+            raise SpeculationError(Code.CONTROL_FLOW, detail, failing)
+
+    def _runs(self, node: ir.Node, copy: ir.Node | None, proven: Typing) -> bool:
+        if runs_anywhere(node, proven, _NEWEST):
+            return True
+        if copy is not None and copy.graph is not None and runs_anywhere(copy, proven, _NEWEST):
+            return True
+        return any(is_same_work(node, other) for other in self._body)

@@ -1,0 +1,75 @@
+"""Rows that an iteration reads and writes at a key of its own, checked as JAX's exporter does.
+
+A row is read by a Slice of every axis, and written only where the key is a place of the tensor. A
+negative key reads a row that counts from the end, and writes none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.loops import model, read, rows, same
+
+pytestmark = pytest.mark.quick
+
+TEXT = """g (float[N,3] x, float[5,3] z, int64[N] keys) => (float[M,3] y, float[5,3] last)
+  <bool go = {1}, int64 none = {0}, int64 five = {5}, int64 most = {MOST}, int64[1] zero1 = {0},
+   int64[1] one1 = {1}, int64[2] sizes = {1, 3}, int64[2] both = {0, 1}, int64[2] row_shape = {1, 3}>
+{ shape = Shape <start = 0, end = 1> (x) n = Squeeze (shape, zero1)
+  last, y = Loop (n, go, z) <body = b (int64 i, bool c, float[5,3] s)
+    => (bool d, float[5,3] s2, float[3] r) {
+    e = Gather (x, i) key = Gather (keys, i) b = Less (key, none) m = Add (key, five) READ_KEY
+    k1 = Unsqueeze (k, zero1) f = Concat <axis = 0> (k1, zero1) t = Add (f, sizes)
+    cut = Slice (s, f, t, both) old = Squeeze (cut, zero1)
+    WRITE_KEY p = Reshape (w, one1) l = Unsqueeze (p, one1)
+    u = Reshape (e, row_shape) column = Gather <axis = 1> (l, zero1)
+    low = GreaterOrEqual (column, none) high = LessOrEqual (column, most) inside = And (low, high)
+    flat = Squeeze (inside, one1) found = NonZero (flat) turned = Transpose <perm = [1, 0]> (found)
+    kept = Squeeze (turned, one1) l2 = Gather <axis = 0> (l, kept) u2 = Gather <axis = 0> (u, kept)
+    s2 = ScatterND (s, l2, u2) r = Sub (e, old) d = Identity (c) }> }"""
+
+
+def _text(read_key: str, write_key: str, most: int = 4) -> str:
+    text = TEXT.replace("READ_KEY", read_key).replace("WRITE_KEY", write_key)
+    return text.replace("MOST", str(most))
+
+
+AS_GIVEN = "k = Identity (key)"
+TURNED = "k = Where (b, m, key)"
+CASES = {
+    "turned round twice": _text(TURNED, "w0 = Where (b, m, key) w = Identity (w0)"),
+    "of one number": _text(TURNED, "w = Identity (k)"),
+    "as they are": _text(AS_GIVEN, "w = Identity (key)"),
+}
+KEYS = ([], [3], [-4], [0, 0, 0], [4, 1, 4, 4, 1, 2, 0, 4], [-3, 1, 2, -3, 2, -4, 2, 2])
+
+
+def _feeds(keys: list[int]) -> dict[str, np.ndarray]:
+    x = rows(len(keys), 3, seed=len(keys))
+    return {"x": x, "z": rows(5, 3, seed=1), "keys": np.array(keys, np.int64)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_loop_is_left(name: str) -> None:
+    before = model(CASES[name], 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(_feeds, KEYS)) == len(KEYS)
+
+
+NEAR = {
+    "it writes beside what it reads": _text(TURNED, "w = Mod (m, five)"),
+    "it writes to fewer places": _text(TURNED, "w = Identity (k)", most=2),
+    "more is read elsewhere": _text(TURNED, "w = Identity (k)").replace(
+        "r = Sub (e, old)", "q = ReduceMax <keepdims = 0> (s, zero1) r = Sub (q, old)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_what_is_close_to_it_stays_and_computes_what_it_did(name: str) -> None:
+    before = model(NEAR[name], 18)
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, *map(_feeds, KEYS)) == len(KEYS)

@@ -1,0 +1,51 @@
+"""Numbers that an iteration reads of a vector by a Slice, which may be shorter than it is long.
+
+TensorFlow writes ``h[k[i]] += sum(x[i])`` so: without a number there are no places for one row,
+and the model fails as it does where a Gather finds none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rewriter.backends import BackendError, open_session
+from tests.passes.loops import model, read, rows, same
+
+pytestmark = pytest.mark.quick
+
+TEXT = """g (float[N,4] x, int32[K] k, float[5] h) => (float[5] y)
+  <bool go = {1}, int64[1] zero1 = {0}, int64[1] one1 = {1}, int64 one = {1}>
+{ shape = Shape <start = 0, end = 1> (x) n = Squeeze (shape, zero1)
+  y = Loop (n, go, h) <body = b (int64 i, bool c, float[5] s) => (bool d, float[5] s2) {
+    e = Gather (x, i) t = ReduceSum <keepdims = 0> (e) u = Unsqueeze (t, zero1)
+    i1 = Unsqueeze (i, zero1) i2 = Add (i1, one1) number = Slice (k, i1, i2, zero1)
+    PLACES s2 = ScatterND <reduction = "add"> (s, places, u) d = Identity (c) }> }"""
+CASES = {
+    "rows of a place": "at = Unsqueeze (number, zero1) places = Cast <to = 7> (at)",
+    "places of a row": "at = Cast <to = 7> (number) places = Unsqueeze (at, one1)",
+}
+
+
+def _feed(many: int, numbers: int) -> dict[str, np.ndarray]:
+    k = np.random.default_rng(many).integers(0, 5, numbers).astype(np.int32)
+    return {"x": rows(many, 4), "k": k, "h": rows(5, seed=1)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_ends_without_a_loop_and_fails_where_the_loop_did(name: str) -> None:
+    before = model(TEXT.replace("PLACES", CASES[name]), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    pairs = ((0, 0), (1, 1), (7, 7), (3, 5), (0, 2))
+    assert same(before, found.model, *(_feed(*pair) for pair in pairs)) == len(pairs)
+    for one in (before, found.model):
+        with pytest.raises(BackendError):
+            open_session(one).run(_feed(4, 3))
+
+
+def test_a_list_of_rows_of_any_length_is_not_one_row() -> None:
+    text = TEXT.replace("PLACES", CASES["places of a row"]).replace("u = Unsqueeze (t, zero1)", "")
+    text = text.replace("number =", "u = Slice (e, zero1, i2, zero1) number =")
+    before = model(text, 18)
+    assert same(before, read(before).model, _feed(1, 1)) == 1

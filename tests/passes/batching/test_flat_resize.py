@@ -202,6 +202,20 @@ CASES = [
         least=2,  # an axis that keeps its size is another matter, see `test_flat_regions`
     ),
     FlatCase(
+        "ten columns by 0.7",
+        "i = Constant <value_ints = [-1]> () g = Gather <axis = 0> (x, i) "
+        "z = Constant <value_int = 0> () nine = Constant <value_int = 9> () sh = Shape (x) "
+        "h = Gather (sh, z) high = Greater (h, nine) v = If (high) <"
+        "then_branch = t () => (float[u,v] a) { a = Transpose <perm = [1, 0]> (g) }, "
+        "else_branch = e () => (float[u,v] b) { b = Identity (g) }> "
+        "t = Constant <value_ints = [10]> () c = CenterCropPad <axes = [1]> (v, t) "
+        "s = Constant <value_floats = [1.3, 0.7]> () "
+        f"r = Resize <{NEAREST}, axes = [0, 1]> (c,,s) y = Neg (r)",
+        "float[H,W]",
+        "float[h,w]",
+        least=2,
+    ),
+    FlatCase(
         "a scale of each image",
         "sh = Shape <start = 1, end = 3> (x) f = Cast <to = 1> (sh) m = ReduceMin (f) "
         "t = Constant <value_floats = [20.0]> () q = Div (t, m) "

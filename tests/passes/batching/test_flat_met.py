@@ -60,6 +60,10 @@ PICKED = [
              + numbers("n0", 0) + numbers("n1", 1) + "s = Squeeze (o, n0) z = Squeeze (n0) "
              "one = Squeeze (n1) r = Range (z, s, one) c = Cast <to = 1> (r) "
              "u = Unsqueeze (c, n1) y = Mul (g, u)", "float[H,W]", "float[2,w]"),
+    FlatCase("turned, by a number for each channel, too", ENDS + "g = Gather <axis = 1> (x, ends) "
+             "t = Transpose <perm = [2, 1, 0]> (g) "
+             "u = Constant <value = float[1,2,2] {1, 2, 3, 4}> () y = Mul (t, u)",
+             "float[2,H,W]", "float[w,2,2]"),
 ]  # fmt: skip
 
 

@@ -22,12 +22,16 @@ from passes.typing.stand_ins import (
     stand_in_cut,
     stand_in_framed,
     stand_in_pooled,
+    stand_in_resized,
     stand_in_sorted,
 )
 
 __all__ = ["CORRECTED", "correct_nodes", "counted_values"]
 
 _WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
+
+_STEPS = 256
+"""A scale in such parts of 1 makes the same number of any usual size in floats and in doubles."""
 
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
 
@@ -41,10 +45,11 @@ def correct_nodes(
     """Correct nodes that inference reads wrongly, for inference only, at any depth.
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
-    as there are axes. A Slice of all that there is would get dimensions of new names, and one by
-    unknown bounds, or a crop, knows none at all, nor does a TopK of an unknown number. A Range up
-    to a dimension gets a new name for it. A pool that rounds up has too many windows below opset
-    22, some that begin behind the image. An STFT of a signal of open length knows nothing.
+    as there are axes; of 10 places by a scale of 0.7 it makes 6, and onnxruntime 7. A Slice of all
+    that there is would get dimensions of new names, and one by unknown bounds, or a crop, knows
+    none at all, nor does a TopK of an unknown number. A Range up to a dimension gets a new name
+    for it. A pool that rounds up has too many windows below opset 22, some that begin behind the
+    image. An STFT of a signal of open length knows nothing.
 
     Args:
         graph: The graph.
@@ -57,7 +62,7 @@ def correct_nodes(
         if not is_operator(node, CORRECTED):
             continue
         if node.op_type == "Resize":
-            _leave_out_scales(node, node_proto)
+            _correct_resize(node, node_proto)
         elif node.op_type == "TopK":
             if len(node.inputs) > 1 and constant_value(node.inputs[1]) is None:
                 stand_in_sorted(node_proto)
@@ -76,11 +81,17 @@ def correct_nodes(
             stand_in_counted(node_proto, name, axis)
 
 
-def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
-    """Leave out the scales of a Resize that are empty, since it has sizes."""
-    scales = constant_value(node.inputs[2]) if len(node.inputs) > 3 else None
-    if scales is not None and not scales.size:
-        proto.input[2] = ""
+def _correct_resize(node: ir.Node, proto: onnx.NodeProto) -> None:
+    """Leave out scales that are empty, since there are sizes; read those in which floats round."""
+    *_, given = [None, *node.inputs[1:3]]
+    scales = None if given is None else constant_value(given)
+    if scales is None:
+        return
+    if not scales.size:
+        if len(node.inputs) > 3:
+            proto.input[2] = ""
+    elif (scales * _STEPS % 1).any():
+        stand_in_resized(proto, scales.reshape(-1).tolist())
 
 
 def _number(node: ir.Node, position: int) -> int | None:

@@ -9,9 +9,11 @@ documentation of its contributed operators.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import onnx
 
 from passes.typing.own_operators import NodeCall, register_operator
@@ -139,6 +141,23 @@ def _pooled(call: NodeCall) -> None:
     call.set(_INT64, dims, 1)
 
 
+def _resized(call: NodeCall) -> None:
+    """A Resize by scales: a size is not known where floats and doubles disagree on it."""
+    dims, given = call.dims() or [], call.attribute("scales")
+    scales = [] if given is None else list(given.floats)
+    axes = call.numbers("axes") or range(len(dims))
+    if len(axes) != len(scales) or not all(-len(dims) <= axis < len(dims) for axis in axes):
+        call.set(call.elem_type(), None)
+        return
+    for axis, scale in zip(axes, scales, strict=True):
+        exact = math.floor(dims[axis].dim_value * scale)
+        is_known = dims[axis].HasField("dim_value") and exact == np.floor(
+            np.float32(dims[axis].dim_value) * np.float32(scale)
+        )
+        dims[axis] = exact if is_known else None
+    call.set(call.elem_type(), dims)
+
+
 def _framed(call: NodeCall) -> None:
     """STFT: frames, frequencies and their two parts of each signal.
 
@@ -195,6 +214,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     (DOMAIN, "Counted"): _counted,
     (DOMAIN, "Framed"): _framed,
     (DOMAIN, "Pooled"): _pooled,
+    (DOMAIN, "Resized"): _resized,
     (DOMAIN, "Shaped"): _shaped,
     (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,

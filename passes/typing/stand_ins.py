@@ -17,6 +17,7 @@ __all__ = [
     "stand_in_cut",
     "stand_in_framed",
     "stand_in_pooled",
+    "stand_in_resized",
     "stand_in_shaped",
     "stand_in_sorted",
 ]
@@ -74,6 +75,19 @@ def stand_in_framed(node: onnx.NodeProto, step: int | None, size: int | None) ->
 def stand_in_pooled(node: onnx.NodeProto) -> None:
     """Let inference count the windows of a pool that rounds up as runtimes do."""
     node.domain, node.op_type = DOMAIN, "Pooled"
+    stand_in_typed(node)
+
+
+def stand_in_resized(node: onnx.NodeProto, scales: Iterable[float]) -> None:
+    """Let inference name no size of a Resize on which runtimes do not agree.
+
+    Args:
+        node: A Resize by scales.
+        scales: How many times as large each of its axes becomes.
+    """
+    del node.input[1:]
+    node.attribute.append(onnx.helper.make_attribute("scales", [float(s) for s in scales]))
+    node.domain, node.op_type = DOMAIN, "Resized"
     stand_in_typed(node)
 
 

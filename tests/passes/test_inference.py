@@ -157,6 +157,24 @@ def test_windows_of_a_pool_whose_last_reaches_beyond_an_image() -> None:
         assert not isinstance(dims[3], int)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("s = Constant <value_floats = [0.5, 2.0]> () y = Resize (x, , s)", (5, 14)),
+        ("s = Constant <value_floats = [0.7, 0.6]> () y = Resize (x, , s)", (None, 4)),
+        ("s = Constant <value_floats = [1.3]> () y = Resize <axes = [-2]> (x, , s)", (None, 7)),
+        ("s = Constant <value_floats = [1.4]> () y = Resize <axes = [1]> (x, , s)", (10, 9)),
+    ],
+)
+def test_a_resize_by_scales_makes_as_many_places_as_runtimes_agree_on(
+    nodes: str, expected: tuple[int | None, int]
+) -> None:
+    """10 times 0.7 is 6.9999998 in doubles, and 7 in the floats that onnxruntime computes in."""
+    typings, named = both(f"{HEADER}g (float[10,7] x) => (float[] y) {{ {nodes} }}")
+    found = typings.proven.dims(named["y"]) or ()
+    assert tuple(dim if isinstance(dim, int) else None for dim in found) == expected
+
+
 _FRAMED = "<float[8] w = {1, 2, 3, 4, 4, 3, 2, 1}>"
 
 

@@ -22,7 +22,7 @@ from passes.batching.flat.beside import with_last_axis_last
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, spread_alike
-from passes.batching.layouts import flats_of, present, with_flat
+from passes.batching.layouts import Batched, flats_of, present, with_flat
 from passes.decisions import Code, Decline
 from passes.graph.drafts import drafting
 
@@ -144,9 +144,16 @@ def _have_other_axes(operands: Sequence[Operand], flats: Sequence[FlatSamples]) 
 def _tells_samples_apart(operands: Sequence[Operand]) -> bool:
     """Whether an operand has a number for each sample, or for places along the grid."""
     flat = flats_of(operands)[0]
-    leading = any(isinstance(dim, int) for dim in flat.grid.dims)
     others = [x for x in present(operands) if not x.is_flat]
-    return not flat.is_plain and any(not x.is_shared or (leading and x.rank > 1) for x in others)
+    return not flat.is_plain and any(not x.is_shared or _meets_grid(x, flat) for x in others)
+
+
+def _meets_grid(x: Batched, flat: FlatSamples) -> bool:
+    """Whether an operand that all samples share has several places along the grid."""
+    if x.rank > len(flat.order):
+        return False
+    met = flat.order[len(flat.order) - x.rank :]
+    return any(at < flat.grid.rank and dim != 1 for at, dim in zip(met, x.dims, strict=True))
 
 
 def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -168,6 +168,7 @@ def aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
         if x.dims[axis - missing] != flat.grid.dims[at]:
             raise Decline(Code.RAGGED, f"'{x.value.name}' may broadcast along axis {axis}")
         along.append(at)
+    along.sort()
     value = _in_memory_order(ctx, x, flat, along)
     if x.is_shared and not along:
         return value

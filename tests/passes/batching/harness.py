@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "fused_model",
     "ints",
     "mapped",
+    "opened",
     "prove",
     "shared",
     "words",
@@ -217,8 +218,12 @@ def _parse_untyped(text: str) -> onnx.ModelProto:
 
 def run_model(proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
     """Run a model on onnxruntime, or on the reference where onnxruntime refuses it."""
+    return opened(proto)(feeds)
+
+
+def opened(proto: onnx.ModelProto) -> Callable[[Mapping[str, Array]], list[Array]]:
+    """Return what runs a model: onnxruntime, or the reference where onnxruntime refuses it."""
     given = {i.name for i in proto.graph.input}
-    feeds = {k: v for k, v in feeds.items() if k in given}
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     try:
@@ -226,9 +231,13 @@ def run_model(proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]
     except Exception:
         from rewriter.evaluator.reference import ReferenceEvaluator
 
-        outputs = ReferenceEvaluator(proto).run(None, dict(feeds))
+        session = ReferenceEvaluator(proto)
+
+    def run(feeds: Mapping[str, Array]) -> list[Array]:
+        outputs = session.run(None, {k: v for k, v in feeds.items() if k in given})
         return [x.astype(object) if x.dtype.kind == "U" else x for x in outputs]
-    return list(session.run(None, dict(feeds)))
+
+    return run
 
 
 def _output_types(case: Case) -> dict[str, onnx.TypeProto]:

@@ -1,11 +1,11 @@
-"""Finds out which operators the cases of this folder prove."""
+"""Finds the cases that this folder proves, and which operators these are of."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -14,7 +14,7 @@ import tests.passes.batching
 from tests.passes.batching.harness import Case, single_model
 from tests.passes.batching.ragged import RaggedCase
 
-__all__ = ["proven_operators"]
+__all__ = ["proven_cases", "proven_operators"]
 
 
 def proven_operators(provers: Collection[str], kinds: Collection[str]) -> set[tuple[str, int]]:
@@ -29,13 +29,19 @@ def proven_operators(provers: Collection[str], kinds: Collection[str]) -> set[tu
     """
     return {
         (op_type, case.opset)
-        for case in _proven_cases(provers)
+        for case in map(_as_case, proven_cases(provers, (Case, RaggedCase)))
         if case.loops == 0
         for op_type in _batched_operators(case, kinds)
     }
 
 
-def _proven_cases(provers: Collection[str]) -> Iterator[Case]:
+def proven_cases(provers: Collection[str], kinds: tuple[type, ...]) -> Iterator[Any]:
+    """Yield each case that a test of this folder is parametrised with and proves.
+
+    Args:
+        provers: Names of functions; the test calls one of them by its name.
+        kinds: The classes of cases.
+    """
     for module in pkgutil.iter_modules(tests.passes.batching.__path__):
         if not module.name.startswith("test_"):
             continue
@@ -44,17 +50,23 @@ def _proven_cases(provers: Collection[str]) -> Iterator[Case]:
             code = getattr(member, "__code__", None)
             if name.startswith("test_") and code is not None and {*provers} & {*code.co_names}:
                 for mark in getattr(member, "pytestmark", []):
-                    yield from _cases_in(mark.args)
+                    yield from _cases_in(mark.args, kinds)
 
 
-def _cases_in(value: Any) -> Iterator[Case]:
-    if isinstance(value, Case):
+def _cases_in(value: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    if isinstance(value, kinds):
         yield value
-    elif isinstance(value, RaggedCase):
-        yield dataclasses.replace(value.single(), loops=value.loops)
+    elif isinstance(value, Mapping):
+        yield from _cases_in([*value.values()], kinds)
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from _cases_in(one)
+            yield from _cases_in(one, kinds)
+
+
+def _as_case(case: Case | RaggedCase) -> Case:
+    if isinstance(case, Case):
+        return case
+    return dataclasses.replace(case.single(), loops=case.loops)
 
 
 def _batched_operators(case: Case, kinds: Collection[str]) -> Iterator[str]:

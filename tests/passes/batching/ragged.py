@@ -31,6 +31,7 @@ __all__ = [
     "LENGTHS",
     "RaggedCase",
     "alone",
+    "feeds_by",
     "feeds_of",
     "fused",
     "joined",
@@ -224,9 +225,17 @@ def reasons_of(case: RaggedCase) -> list[tuple[str, str]]:
 
 def feeds_of(case: RaggedCase, batch: int) -> dict[str, Array]:
     """Return the inputs of the fused model for the first ``batch`` samples."""
-    feeds = {name: np.array(sizes[:batch], np.int64) for sizes, name in _names(case).items()}
+    return feeds_by(case, range(batch))
+
+
+def feeds_by(case: RaggedCase, places: Sequence[int]) -> dict[str, Array]:
+    """Return the inputs of the fused model for the samples of some places."""
+    feeds = {
+        name: np.array([sizes[k] for k in places], np.int64)
+        for sizes, name in _names(case).items()
+    }
     for name, operand in case.operands.items():
-        parts = [sample_of(operand, k) for k in range(batch)]
+        parts = [sample_of(operand, k) for k in places]
         if operand.kind == "ragged":
             feeds[f"{name}_all"] = np.concatenate([operand.samples[0][:0], *parts])
         elif operand.kind == "mapped":

@@ -46,6 +46,33 @@ CASES = [
 ]  # fmt: skip
 
 
+ENDS = numbers("ends", 0, -1)
+PICKED = [
+    FlatCase("the first and last row by a number each", ENDS + "g = Gather <axis = 0> (x, ends) "
+             "u = Constant <value = float[2,1] {1, 2}> () y = Mul (g, u)",
+             "float[H,W]", "float[2,w]"),
+    FlatCase("the first and last column by a number each", ENDS + "g = Gather <axis = 2> (x, ends) "
+             "u = Constant <value = float[1,2] {1, 2}> () y = Sub (u, g)",
+             "float[3,H,W]", "float[3,h,2]"),
+    FlatCase("by a number for each channel, too", ENDS + "g = Gather <axis = 0> (x, ends) "
+             "u = Constant <value = float[2,1,3] {1, 2, 3, 4, 5, 6}> () y = Max (g, u)"),
+    FlatCase("counted ones", ENDS + "g = Gather <axis = 0> (x, ends) o = Shape <end = 1> (g) "
+             + numbers("n0", 0) + numbers("n1", 1) + "s = Squeeze (o, n0) z = Squeeze (n0) "
+             "one = Squeeze (n1) r = Range (z, s, one) c = Cast <to = 1> (r) "
+             "u = Unsqueeze (c, n1) y = Mul (g, u)", "float[H,W]", "float[2,w]"),
+    FlatCase("turned, by a number for each channel, too", ENDS + "g = Gather <axis = 1> (x, ends) "
+             "t = Transpose <perm = [2, 1, 0]> (g) "
+             "u = Constant <value = float[1,2,2] {1, 2, 3, 4}> () y = Mul (t, u)",
+             "float[2,H,W]", "float[w,2,2]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PICKED, ids=str)
+def test_rows_that_are_picked_meet_a_number_for_each(case: FlatCase) -> None:
+    prove_flat(case, counts=(1, 2, 5))
+    prove_nothing(case)
+
+
 JOINED = [
     FlatCase("shifted ones joined", SHIFTED + "a = Slice (x, n1, far, n0) "
              "b = Slice (x, n0, less, n0) y = Concat <axis = 2> (a, b)", result="float[h,w,6]"),

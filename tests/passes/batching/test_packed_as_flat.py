@@ -33,8 +33,9 @@ ROWS = {"element": "float[N,4]", "result": "float[n,4]", "low": -1.0, "high": 1.
 CASES = [
     FlatCase("attention to rows before", MASKED + "p = Softmax <axis = -1> (m) y = MatMul (p, x)",
              tolerance=1e-6, **ROWS),
-    FlatCase("scores that are masked", MASKED + "y = Relu (m)", **ROWS | {"result": "float[n,n]"}),
-    FlatCase("scores, transposed", MASKED + "y = Transpose <perm = [1, 0]> (m)",
+    FlatCase("scores that are masked", MASKED + "y = Relu (m)", tolerance=1e-6,
+             **ROWS | {"result": "float[n,n]"}),
+    FlatCase("scores, transposed", MASKED + "y = Transpose <perm = [1, 0]> (m)", tolerance=1e-6,
              **ROWS | {"result": "float[n,n]"}),
     FlatCase("products over rows", 'y = Einsum <equation = "ni,nj->ij"> (x, x)', tolerance=1e-6,
              **ROWS | {"result": "float[4,4]"}),

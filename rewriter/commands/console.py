@@ -12,10 +12,11 @@ from typing import Any, TextIO
 
 from rewriter.commands.progress import Progress
 from rewriter.commands.standard_output import write_text
+from rewriter.commands.tables import aligned, fitted
 from rewriter.commands.terminal import coloured, has_colour, wrapped
-from rewriter.reporting.printable import columns, json_text, printable
+from rewriter.reporting.printable import json_text, printable
 
-__all__ = ["Console", "aligned", "fitted"]
+__all__ = ["Console"]
 
 
 class Console:
@@ -161,26 +162,3 @@ class _Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), keep="\n")
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows of a table as lines, the cells of a column below each other."""
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in shown
-    )
-
-
-def fitted(rows: Sequence[Sequence[str]], width: int) -> str:
-    """Return the lines of a table; where one is too wide, first cells stand above the others."""
-    lines = aligned(rows)
-    if max(map(columns, lines.split("\n"))) <= width:
-        return lines
-    others = aligned([row[1:] for row in rows]).split("\n")
-    return "\n".join(
-        f"{printable(row[0])}\n  {rest}" for row, rest in zip(rows, others, strict=True)
-    )

@@ -22,9 +22,9 @@ from passes.errors import RewriteError
 from rewriter import cli
 from rewriter.cli import main
 from rewriter.commands import doctor, many, terminal
-from rewriter.commands.console import aligned, fitted
 from rewriter.commands.many import find_models
 from rewriter.commands.shadowing import warn_of_shadows
+from rewriter.commands.tables import aligned, fitted
 from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
 
 pytestmark = pytest.mark.long
@@ -325,6 +325,21 @@ class TestTerminal:
             "  holds   left",
             "a/long/模型.onnx",
             "  1 Loop  no loop",
+        ]
+
+    def test_a_table_that_is_still_too_wide_has_wrapped_cells(self) -> None:
+        rows = [
+            ("", "a.onnx", "a/long/name.onnx"),
+            ("outputs", "y float[N,a_long_dimension], z float[2]", "cat float[8]"),
+            ("nodes", "13", "12"),
+        ]
+        assert fitted(rows, 44).splitlines() == [
+            "         a.onnx             a/long/name.onnx",
+            "outputs  y                  cat float[8]",
+            "         float[N,a_long_di",
+            "         mension], z",
+            "         float[2]",
+            "nodes    13                 12",
         ]
 
     def test_a_terminal_gets_tables_that_fit(

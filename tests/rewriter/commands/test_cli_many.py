@@ -335,9 +335,8 @@ class TestTerminal:
         ]
         assert fitted(rows, 44).splitlines() == [
             "         a.onnx             a/long/name.onnx",
-            "outputs  y                  cat float[8]",
-            "         float[N,a_long_di",
-            "         mension], z",
+            "outputs  y float[N,a_long_  cat float[8]",
+            "         dimension], z",
             "         float[2]",
             "nodes    13                 12",
         ]

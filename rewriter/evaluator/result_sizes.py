@@ -52,7 +52,7 @@ def least_result_bytes(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Read:
+class _KnownArray:
     """What ONNX's inference is told of an array that a node reads."""
 
     name: str
@@ -69,19 +69,19 @@ class _Read:
         return onnx.helper.make_tensor_type_proto(element, self.shape)
 
 
-def _read(name: str, array: np.ndarray) -> _Read:
+def _known(name: str, array: np.ndarray) -> _KnownArray:
     is_told = array.size <= _MOST_VALUES and array.dtype.kind not in "OUS"
-    return _Read(name, array.dtype, array.shape, array.tobytes() if is_told else None)
+    return _KnownArray(name, array.dtype, array.shape, array.tobytes() if is_told else None)
 
 
 def _inferred_bytes(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> int:
     named = dict(zip(node.input, inputs, strict=False)).items()
-    arrays = tuple(_read(name, v) for name, v in named if name and isinstance(v, np.ndarray))
+    arrays = tuple(_known(name, v) for name, v in named if name and isinstance(v, np.ndarray))
     return _inferred(node.SerializeToString(deterministic=True), opset, arrays)
 
 
 @functools.lru_cache(maxsize=4096)  # the nodes of a body run once for each sample
-def _inferred(serialized: bytes, opset: int, arrays: tuple[_Read, ...]) -> int:
+def _inferred(serialized: bytes, opset: int, arrays: tuple[_KnownArray, ...]) -> int:
     node = onnx.NodeProto.FromString(serialized)
     schema = schema_of(node.op_type, opset)
     if schema is None:

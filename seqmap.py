@@ -48,7 +48,11 @@ warn_of_shadows()
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.metadata.version("seqmap")
-    return getattr(rewriter, name)
+    try:
+        return getattr(rewriter, name)
+    except AttributeError:
+        text = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=sys.modules[__name__]) from None
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,9 @@ def load_attribute(package: str, name: str, modules: Mapping[str, str]) -> Any:
         AttributeError: The package has no such public name.
     """
     if name not in modules:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
+        )
     module = importlib.import_module(modules[name])
     found = module if modules[name] == f"{package}.{name}" else getattr(module, name)
     setattr(sys.modules[package], name, found)

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from rewriter.commands.console import Console
 from rewriter.commands.execution import INTERRUPTED, MODEL_SUFFIXES, execute, load_command
 from rewriter.commands.output import add_output_options
+from rewriter.commands.standard_output import print_text
 from rewriter.errors import FaultWarning, ModelWarning, suggestion
 from rewriter.target_table import ALIASES
 
@@ -62,17 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
+    started = time.perf_counter()  # importing what a command needs counts: the user waits for it
     words = _with_command(_join_tensor_io(sys.argv[1:] if arguments is None else arguments))
     try:
-        return _run(words)
+        return _run(words, started)
     except KeyboardInterrupt:  # before the command has begun, which knows of it itself
         sys.stderr.write("seqmap: error: interrupted\n")
         return INTERRUPTED
 
 
-def _run(words: Sequence[str]) -> int:
+def _run(words: Sequence[str], started: float) -> int:
     if not words:
-        sys.stdout.write(_parser(words).format_help())
+        print_text(_parser(words).format_help())
     try:
         _require_command_first(words)
         args = _parser(words).parse_args(words)
@@ -87,7 +89,6 @@ def _run(words: Sequence[str]) -> int:
         verbose=args.verbose,
         stdout_is_taken=getattr(args, "output", None) == Path("-"),
     )
-    started = time.perf_counter()
     with console.logging(), warnings.catch_warnings():
         warnings.simplefilter("always", ModelWarning)
         warnings.simplefilter("always", FaultWarning)
@@ -101,14 +102,26 @@ class _UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
+    """A parser that says what is wrong in one line.
+
+    Attributes:
+        command: The command in use, that unknown options were meant for.
+    """
+
+    command = "seqmap"
+
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; exit where standard output does not take it."""
+        if status := print_text(self.format_help()):
+            self.exit(status)
 
     def error(self, message: str) -> NoReturn:
         commands = (a.choices for a in self._actions if isinstance(a.choices, dict))
         inner = next(commands, {}).values()
         options = [option for one in (self, *inner) for option in one._option_string_actions]
         message = _with_suggestion(message, options)
-        raise _UsageError(f"{self.prog}: error: {message}; {self.prog} --help lists the options")
+        prog = self.command if _UNKNOWN.search(message) else self.prog
+        raise _UsageError(f"{prog}: error: {message}; {prog} --help lists the options")
 
 
 def _with_command(words: Sequence[str]) -> Sequence[str]:
@@ -160,6 +173,8 @@ def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentPa
         metavar="SHELL",
         help="print what completes words in bash, zsh, fish, ...; needs shtab",
     )
+    if used in COMMANDS:
+        parser.command = f"seqmap {used}"
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
         module = load_command(name) if every or name == used else None
@@ -183,8 +198,7 @@ class _Version(argparse.Action):
     """Prints the version of the installed package."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        sys.stdout.write(f"seqmap {importlib.metadata.version('seqmap')}\n")
-        parser.exit()
+        parser.exit(print_text(f"seqmap {importlib.metadata.version('seqmap')}\n"))
 
 
 class _Completion(argparse.Action):
@@ -199,8 +213,7 @@ class _Completion(argparse.Action):
             parser.error("completion needs shtab: pip install 'seqmap[completion]'")
         if shell not in completion.SHELLS:
             parser.error(f"there is completion for {', '.join(completion.SHELLS)}")
-        sys.stdout.write(completion.script(_parser((), every=True), shell) + "\n")
-        parser.exit()
+        parser.exit(print_text(completion.script(_parser((), every=True), shell) + "\n"))
 
 
 _WIDEST = 99

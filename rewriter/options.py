@@ -235,7 +235,9 @@ def takes_options(function: F) -> F:
         try:
             signature.bind(*given, **named)
         except TypeError as error:
-            hint = _hint(str(error), named, signature.parameters)
+            hint = _hint(
+                str(error), named, signature.parameters, _RETURNED.get(function.__name__, "")
+            )
             raise TypeError(f"{function.__name__}() {error}{hint}") from None
         return function(*given, **named)
 
@@ -250,12 +252,19 @@ def _with_options(text: str) -> str:
     return re.sub(r" {8}options: .*(\n {12}.*)*", lambda _: told, text)
 
 
-def _hint(error: str, named: Mapping[str, Any], known: Iterable[str]) -> str:
+_RETURNED = {
+    "optimize": "; the new model is returned: onnx.save(model, path) writes it",
+    "rewrite": "; the new model is returned: onnx.save(result.model, path) writes it",
+}
+"""What a call that names a place for the new model is told, by the function."""
+
+
+def _hint(error: str, named: Mapping[str, Any], known: Iterable[str], returned: str) -> str:
     """Say how a call that does not fit a signature may have been meant."""
     if "positional" in error:
-        return ": all but the model are keyword arguments, as in strategy='fuse'"
+        return f": all but the model are keyword arguments, as in strategy='fuse'{returned}"
     wrong = next((name for name in named if name not in known), "")
-    return suggestion(wrong, known)
+    return returned if wrong.startswith("out") else suggestion(wrong, known)
 
 
 def sequence_inputs(model: ir.Model) -> set[str]:

@@ -22,6 +22,7 @@ from rewriter.model_files.kinds import GivesMessage, SameKind
 from rewriter.model_files.model_copies import share
 from rewriter.model_files.model_facts import count_operators, model_facts
 from rewriter.model_files.models import AnyModel, Taken, give, load, take
+from rewriter.option_values import refuse_flag
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import OnPass, Work, run_passes
 from rewriter.placement.placing import place
@@ -124,6 +125,8 @@ def rewrite(
             verified; it holds the report and the comparison.
         RewriteError: An option is not known, or the model cannot be rewritten.
     """
+    if not isinstance(verify, bool):
+        refuse_flag("verify", verify)
     if verify and isinstance(model, str | os.PathLike):
         # A message does not say where its weights lie, which the comparison has to know.
         proven = rewrite(load(model), on_pass=on_pass, ceilings=ceilings, verify=True, **options)

@@ -42,6 +42,14 @@ def test_seqmap_is_rewriter_and_a_version() -> None:
     assert python("-m", "seqmap", "--version") == f"seqmap {seqmap.__version__}\n"
 
 
+def test_a_name_that_is_none_is_suggested() -> None:
+    words = [sys.executable, "-c", "import seqmap; seqmap.optimise"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "AttributeError: module 'seqmap' has no attribute 'optimise'. Did you mean: 'optimize'?"
+    )
+
+
 @pytest.mark.parametrize("other", ["passes.py", "rewriter.py", "passes/__init__.py"])
 @pytest.mark.parametrize("words", [("-c", "import seqmap"), ("-m", "seqmap", "--version")])
 def test_what_hides_a_package_is_named(other: str, words: tuple[str, ...], tmp_path: Path) -> None:

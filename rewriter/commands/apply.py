@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--id",
         metavar="COLUMN",
-        help="the column that names a sample; for images, what to call that of their names",
+        help="the column that names a sample; for images, the name of that column",
     )
     group.add_argument(
         "--shared", type=Path, metavar="FILE.npz", help="inputs that all samples share, in__NAME"

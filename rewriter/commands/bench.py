@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--min-speedup",
         type=values.ratio,
         metavar="X",
-        help="status 4 unless X times as fast at last",
+        help="status 4 unless X times as fast at the largest size",
     )
     group.add_argument("--plot", type=_plot_path, metavar="FILE", help="draw to FILE.svg or .png")
     reports.add_report_option(group)

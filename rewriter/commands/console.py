@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rewriter.commands.progress import Progress
+from rewriter.commands.standard_output import write_text
+from rewriter.commands.tables import aligned, fitted
 from rewriter.commands.terminal import coloured, has_colour, wrapped
-from rewriter.reporting.printable import columns, json_text, printable
+from rewriter.reporting.printable import json_text, printable
 
-__all__ = ["Console", "aligned", "fitted"]
+__all__ = ["Console"]
 
 
 class Console:
@@ -92,14 +93,7 @@ class Console:
 
     def write(self, text: str) -> None:
         """Write to stdout at once; the work goes on where nobody can read it any more."""
-        try:
-            self._out.write(text)
-            self._out.flush()
-        except BrokenPipeError:
-            _silence()
-        except OSError as error:
-            _silence()
-            self._lost = (error.strerror or str(error)).lower()
+        self._lost = write_text(text, self._out) or self._lost
 
     def error(self, message: str) -> None:
         """Print one line to stderr, and record it."""
@@ -127,7 +121,7 @@ class Console:
         self.write(text + "\n")
         if not self._lost:
             return status
-        self.error(f"cannot write to standard output: {self._lost}")
+        self.error(self._lost)
         return status or 1
 
     @contextlib.contextmanager
@@ -168,34 +162,3 @@ class _Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), keep="\n")
-
-
-def _silence() -> None:
-    """Let stdout lead nowhere: its reader has gone, or it has no room."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows of a table as lines, the cells of a column below each other."""
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in shown
-    )
-
-
-def fitted(rows: Sequence[Sequence[str]], width: int) -> str:
-    """Return the lines of a table; where one is too wide, first cells stand above the others."""
-    lines = aligned(rows)
-    if max(map(columns, lines.split("\n"))) <= width:
-        return lines
-    others = aligned([row[1:] for row in rows]).split("\n")
-    return "\n".join(
-        f"{printable(row[0])}\n  {rest}" for row, rest in zip(rows, others, strict=True)
-    )

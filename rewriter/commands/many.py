@@ -8,8 +8,9 @@ import io
 import itertools
 import multiprocessing
 import queue
+import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -83,9 +84,10 @@ def run_each(
     Returns:
         What ``--json`` prints for each, in the order of ``every``.
     """
+    team = [_Worker() for _ in range(min(jobs, len(every)))]
     workers: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-    for _ in range(min(jobs, len(every))):
-        workers.put(_Worker())
+    for one in team:
+        workers.put(one)
     lock = threading.Lock()
 
     def run(number: int) -> Record:
@@ -99,11 +101,22 @@ def run_each(
         return record
 
     try:
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(jobs) as pool, _stopped_early(team):
             return list(pool.map(run, range(len(every))))
     finally:
-        while not workers.empty():
-            workers.get().end()
+        for one in team:
+            one.end()
+
+
+@contextlib.contextmanager
+def _stopped_early(team: Sequence[_Worker]) -> Iterator[None]:
+    """Stop all workers where what waits for them is interrupted."""
+    try:
+        yield
+    except BaseException:
+        for worker in team:
+            worker.stop()
+        raise
 
 
 def counted(paths: Iterable[Path], move: Callable[[str], None]) -> Callable[[int, Record], None]:
@@ -119,9 +132,14 @@ def worst(records: Iterable[Record]) -> int:
 
 
 class _Worker:
-    """A process that runs commands, one after the other; started again where it has died."""
+    """A process that runs commands, one after the other; started again where it has died.
+
+    Ctrl-C on a terminal reaches all processes of a command; a worker leaves it to `stop`, which
+    ends workers that start at that moment, too.
+    """
 
     def __init__(self) -> None:
+        self._is_stopped = False
         self._process: multiprocessing.process.BaseProcess | None = None
         self._connection: Connection | None = None
 
@@ -142,10 +160,19 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         own, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other,), daemon=True)
-        self._process.start()
+        with _deaf_to_interrupts():
+            self._process.start()
         other.close()
         self._connection = own
+        if self._is_stopped:
+            self.stop()
         return own
+
+    def stop(self) -> None:
+        """End the command that runs, and start no further one."""
+        self._is_stopped = True
+        if (process := self._process) is not None and process.is_alive():
+            process.terminate()
 
     def end(self) -> None:
         if self._connection is not None:
@@ -155,16 +182,32 @@ class _Worker:
         self._connection = self._process = None
 
 
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started meanwhile not see Ctrl-C, where the system can do that."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(connection: Connection) -> None:
     """Run what comes until nothing comes any more."""
-    while True:
-        try:
-            args = connection.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        console = Console((args.command,), args.command, as_json=True, quiet=True, verbose=False)
-        errors = io.StringIO()
-        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-            status = console.finish(execute(args, console), 0.0)
-        trace = errors.getvalue() if "Traceback" in errors.getvalue() else ""
-        connection.send(console.record | {"status": status, "traceback": trace})
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a command tidies up
+    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        while True:
+            connection.send(_record(connection.recv()))
+
+
+def _record(args: argparse.Namespace) -> Record:
+    """Run a command; return what ``--json`` prints for it."""
+    console = Console((args.command,), args.command, as_json=True, quiet=True, verbose=False)
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        status = console.finish(execute(args, console), 0.0)
+    trace = errors.getvalue() if "Traceback" in errors.getvalue() else ""
+    return console.record | {"status": status, "traceback": trace}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +25,7 @@ from rewriter.commands import (
 )
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
+from rewriter.commands.standard_output import write_model
 from rewriter.feeding.packed import declare_packed
 from rewriter.model_files import files, models, protos, weights
 from rewriter.proof.blaming import Ceilings
@@ -180,8 +180,7 @@ def _save(model: ir.Model, args: argparse.Namespace, given: ir.Model) -> None:
     if args.output != output_place.STDOUT:
         models.save(model, args.output, copy_weights=args.copy_weights)
         return
-    sys.stdout.buffer.write(files.encode(protos.to_proto(model), args.output))
-    sys.stdout.buffer.flush()
+    write_model(files.encode(protos.to_proto(model), args.output))
 
 
 def _proven(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -49,9 +51,38 @@ def least_result_bytes(
     return _inferred_bytes(node, opset, inputs)
 
 
+@dataclasses.dataclass(frozen=True)
+class _KnownArray:
+    """What ONNX's inference is told of an array that a node reads."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    values: bytes | None
+    """The elements, None where the type alone counts."""
+
+    @property
+    def type(self) -> onnx.TypeProto:
+        element = onnx.TensorProto.STRING
+        if self.dtype.kind not in "OUS":
+            element = onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
+        return onnx.helper.make_tensor_type_proto(element, self.shape)
+
+
+def _known(name: str, array: np.ndarray) -> _KnownArray:
+    is_told = array.size <= _MOST_VALUES and array.dtype.kind not in "OUS"
+    return _KnownArray(name, array.dtype, array.shape, array.tobytes() if is_told else None)
+
+
 def _inferred_bytes(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> int:
-    named = dict(zip(node.input, inputs, strict=False))
-    arrays = {name: v for name, v in named.items() if name and isinstance(v, np.ndarray)}
+    named = dict(zip(node.input, inputs, strict=False)).items()
+    arrays = tuple(_known(name, v) for name, v in named if name and isinstance(v, np.ndarray))
+    return _inferred(node.SerializeToString(deterministic=True), opset, arrays)
+
+
+@functools.lru_cache(maxsize=4096)  # the nodes of a body run once for each sample
+def _inferred(serialized: bytes, opset: int, arrays: tuple[_KnownArray, ...]) -> int:
+    node = onnx.NodeProto.FromString(serialized)
     schema = schema_of(node.op_type, opset)
     if schema is None:
         return 0
@@ -59,24 +90,19 @@ def _inferred_bytes(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> 
         types = infer_node_outputs(
             schema,
             node,
-            {name: _type(array) for name, array in arrays.items()},
+            {one.name: one.type for one in arrays},
             {
-                name: onnx.numpy_helper.from_array(array)
-                for name, array in arrays.items()
-                if array.size <= _MOST_VALUES
+                one.name: onnx.numpy_helper.from_array(
+                    np.frombuffer(one.values, one.dtype).reshape(one.shape)
+                )
+                for one in arrays
+                if one.values is not None
             },
             opset_imports=[onnx.helper.make_opsetid("", opset)],
         )
     except (InferenceError, RuntimeError, ValueError, KeyError):
         return 0  # the node says itself what is wrong with its inputs
     return sum(_bytes(type_) for type_ in types.values())
-
-
-def _type(array: np.ndarray) -> onnx.TypeProto:
-    element = onnx.TensorProto.STRING
-    if array.dtype.kind not in "OUS":
-        element = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-    return onnx.helper.make_tensor_type_proto(element, array.shape)
 
 
 def _bytes(type_: onnx.TypeProto) -> int:

@@ -18,7 +18,8 @@ from rewriter.evaluator.result_sizes import least_result_bytes
 __all__ = ["Lender", "OverBudgetError", "RunWatch", "current_watch", "watched", "watching"]
 
 _STATM = Path("/proc/self/statm")
-
+_LOOKED_EVERY = 0.001
+"""Seconds between two looks at the memory that is held; asking takes as long as a small node."""
 
 Lender = Callable[[onnx.ModelProto, dict[str, Any]], dict[str, Any]]
 """A function that runs a model of one node on its inputs, and returns its outputs by name."""
@@ -52,12 +53,18 @@ class RunWatch:
         self.is_gauged = is_gauged
         self.lender = lender
         self.ran: set[str] = set()
-        self._base = _resident_bytes()
+        self._base = self._resident = _resident_bytes()
+        self._looked = time.monotonic()
 
     def check_time(self) -> None:
         """Raise OverBudgetError if the time is over."""
-        if time.monotonic() >= self.deadline:
+        self._time()
+
+    def _time(self) -> float:
+        now = time.monotonic()
+        if now >= self.deadline:
             raise OverBudgetError("its share of the time is over")
+        return now
 
     def check_node(self, node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> None:
         """Raise OverBudgetError if the time is over, or the results of a node are too large.
@@ -67,8 +74,10 @@ class RunWatch:
             opset: The version of its operators.
             inputs: The values that it reads.
         """
-        self.check_time()
-        held = max(_resident_bytes() - self._base, 0)
+        now = self._time()
+        if now - self._looked >= _LOOKED_EVERY:
+            self._resident, self._looked = _resident_bytes(), now
+        held = max(self._resident - self._base, 0)
         needed = least_result_bytes(node, opset, inputs, self.memory - held)
         if held + needed > self.memory:
             raise OverBudgetError(

@@ -103,8 +103,17 @@ def take(model: AnyModel) -> Taken:
     raise ModelError(
         "a model is a path, an onnx.ModelProto, an onnx_ir.Model, an onnx_graphsurgeon.Graph, an "
         "ONNXProgram of torch.onnx.export or a function of onnxscript; this is of type "
-        f"{type(model).__name__}"
+        f"{type(model).__name__}{_meant(model)}"
     )
+
+
+def _meant(model: object) -> str:
+    """Return how to make a model of what is none; empty where nothing tells."""
+    if isinstance(model, bytes | bytearray | memoryview):
+        return ": onnx.load_model_from_string makes a model of bytes"
+    if isinstance(model, onnx.GraphProto):
+        return ": onnx.helper.make_model makes a model of a graph"
+    return ": give its path, or what onnx.load reads from it" if hasattr(model, "read") else ""
 
 
 def give(taken: Taken, model: ir.Model) -> AnyModel:

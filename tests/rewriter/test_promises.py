@@ -106,6 +106,12 @@ def test_a_call_that_does_not_fit_says_how_it_may_be_meant() -> None:
         call("m.onnx", "fuse")
     with pytest.raises(TypeError, match="'stategy'; did you mean 'strategy'"):
         call("m.onnx", stategy="fuse")
+    with pytest.raises(
+        TypeError, match=r"'output'; the new model is returned: onnx.save\(model, "
+    ):
+        call("m.onnx", output="out.onnx")
+    with pytest.raises(rewriter.RewriteError, match="verify is 'yes': give True or False"):
+        call("m.onnx", verify="yes")
 
 
 def test_no_sequence_inputs() -> None:

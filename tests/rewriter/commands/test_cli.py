@@ -182,7 +182,10 @@ class TestUsage:
             ("optimze in.onnx", "did you mean 'optimize'?"),
             ("explain in.onnx --target openvin", "did you mean 'openvino'?"),
             ("explain in.onnx --target ortt", "did you mean 'ort'?"),
-            ("explain in.onnx --unifrom x", "did you mean '--uniform'?"),
+            (
+                "explain in.onnx --unifrom x",
+                "did you mean '--uniform'?; seqmap explain --help lists the options",
+            ),
             ("--target trt explain in.onnx", "write seqmap explain --target ..."),
             ("-v explain in.onnx", "-v stands in front of the command"),
             ("optimize in.onnx", "OUT"),

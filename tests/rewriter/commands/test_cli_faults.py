@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -175,7 +177,10 @@ class TestOutput:
 
     @pytest.mark.long
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-    @pytest.mark.parametrize("words", ["ops", "explain in.onnx --json"])
+    @pytest.mark.parametrize(
+        "words",
+        ["ops", "explain in.onnx --json", "--version", "--help", "--print-completion bash"],
+    )
     def test_a_full_disk(self, tmp_path: Path, words: str) -> None:
         write(tmp_path / "in.onnx", ROWS)
         with Path("/dev/full").open("w") as full:
@@ -189,6 +194,28 @@ class TestOutput:
         assert ran.stderr == (
             "seqmap: error: cannot write to standard output: no space left on device\n"
         )
+
+    @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EPIPE])
+    def test_no_room_for_a_model(
+        self, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, code: int
+    ) -> None:
+        """A model that did not get through is no success, though nobody reads it any more."""
+
+        class Full(io.RawIOBase):
+            def writable(self) -> bool:
+                return True
+
+            def write(self, _: object) -> int:
+                raise OSError(code, os.strerror(code))
+
+        write(tmp_path / "in.onnx", ROWS)
+        full = io.TextIOWrapper(io.BufferedWriter(Full(), 1))
+        monkeypatch.setattr(sys, "stdout", full)
+        assert seqmap("optimize", tmp_path / "in.onnx", "-", "--no-verify") == 1
+        *_, error, last = capsys.readouterr().err.splitlines()
+        told = os.strerror(code).lower()
+        assert error == f"seqmap: error: cannot write to standard output: {told}"
+        assert last.startswith("failed optimize in")
 
 
 class TestUsage:

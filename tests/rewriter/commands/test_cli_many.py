@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import webbrowser
@@ -17,11 +19,12 @@ import pytest
 
 from passes.decisions import Code
 from passes.errors import RewriteError
+from rewriter import cli
 from rewriter.cli import main
-from rewriter.commands import doctor, terminal
-from rewriter.commands.console import aligned, fitted
+from rewriter.commands import doctor, many, terminal
 from rewriter.commands.many import find_models
 from rewriter.commands.shadowing import warn_of_shadows
+from rewriter.commands.tables import aligned, fitted
 from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
 
 pytestmark = pytest.mark.long
@@ -148,6 +151,46 @@ class TestOptimizeMany:
         taken = write(tmp_path / "taken.onnx", ROWS)
         assert seqmap("optimize", folder, taken) == 1
         assert "taken.onnx is no folder" in capsys.readouterr().err
+
+
+class TestInterrupts:
+    @pytest.mark.long
+    def test_a_worker_leaves_ctrl_c_to_who_started_it(self) -> None:
+        worker = many._Worker()
+        args = cli._parser(["ops"]).parse_args(["ops", "Softmxa"])
+        assert "did you mean" in worker.run(args)["error"]
+        process = worker._process
+        assert process is not None
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)
+        assert "did you mean" in worker.run(args)["error"]
+        worker.stop()
+        process.join(20)
+        assert process.exitcode == 0
+        worker.end()
+
+    def test_all_workers_are_stopped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        stopped: list[object] = []
+
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(many._Worker, "run", lambda *_: {})
+        monkeypatch.setattr(many._Worker, "stop", lambda worker: stopped.append(worker))
+        with pytest.raises(KeyboardInterrupt):
+            many.run_each([argparse.Namespace()] * 3, 2, interrupted)
+        assert len(stopped) == 2
+
+    def test_a_worker_that_starts_meanwhile_is_stopped(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        worker = many._Worker()
+        worker.stop()
+        stopped: list[object] = []
+        monkeypatch.setattr(many._Worker, "stop", lambda worker: stopped.append(worker))
+        worker._start()
+        worker.end()
+        assert stopped == [worker]
 
 
 class TestExplainMany:
@@ -282,6 +325,20 @@ class TestTerminal:
             "  holds   left",
             "a/long/模型.onnx",
             "  1 Loop  no loop",
+        ]
+
+    def test_a_table_that_is_still_too_wide_has_wrapped_cells(self) -> None:
+        rows = [
+            ("", "a.onnx", "a/long/name.onnx"),
+            ("outputs", "y float[N,a_long_dimension], z float[2]", "cat float[8]"),
+            ("nodes", "13", "12"),
+        ]
+        assert fitted(rows, 44).splitlines() == [
+            "         a.onnx             a/long/name.onnx",
+            "outputs  y float[N,a_long_  cat float[8]",
+            "         dimension], z",
+            "         float[2]",
+            "nodes    13                 12",
         ]
 
     def test_a_terminal_gets_tables_that_fit(

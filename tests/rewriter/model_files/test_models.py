@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -214,9 +215,19 @@ def test_the_same_kind_comes_back(tmp_path):
         assert isinstance(give(taken, taken.model), expected)
 
 
-@pytest.mark.parametrize("handed", [42, None, b"model"], ids=["int", "None", "bytes"])
-def test_anything_else_is_refused(handed):
-    with pytest.raises(ModelError, match=r"^a model is a path, .* of type (int|NoneType|bytes)$"):
+@pytest.mark.parametrize(
+    ("handed", "ending"),
+    [
+        (42, "int"),
+        (None, "NoneType"),
+        (b"model", "bytes: onnx.load_model_from_string makes a model of bytes"),
+        (io.BytesIO(), "BytesIO: give its path, or what onnx.load reads from it"),
+        (onnx.GraphProto(), "GraphProto: onnx.helper.make_model makes a model of a graph"),
+    ],
+    ids=["int", "None", "bytes", "file", "graph"],
+)
+def test_anything_else_is_refused(handed, ending):
+    with pytest.raises(ModelError, match=rf"^a model is a path, .* of type {ending}$"):
         take(handed)
 
 

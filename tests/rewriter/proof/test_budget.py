@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 from passes.errors import RewriteError
+from rewriter.evaluator import result_sizes, run_watch
 from rewriter.evaluator.result_sizes import least_result_bytes
 from rewriter.proof import budget as budgets
 from rewriter.proof.budget import Allowance, Budget, parse_budget
@@ -107,3 +108,35 @@ def test_the_size_of_a_result_is_known_before_it_is_made(
     if node.op_type == "Resize":
         node.input[1], node.input[2] = "", ""
     assert least_result_bytes(node, 21, inputs, 10**8) == expected
+
+
+def test_a_node_of_a_body_is_inferred_once() -> None:
+    node = onnx.helper.make_node("Expand", ["x", "shape"], ["y"])
+    sizes = [np.int64([n, 4]) for n in (3, 3, 5)]
+    before = result_sizes._inferred.cache_info()
+    found = [least_result_bytes(node, 21, [np.float32([[1]]), size], 10**8) for size in sizes]
+    after = result_sizes._inferred.cache_info()
+    assert found == [48, 48, 80]
+    assert after.hits == before.hits + 1
+
+
+def test_memory_is_looked_at_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking for the memory takes as long as a small node."""
+    clock = [0.0]
+    looks: list[float] = []
+
+    def resident() -> int:
+        looks.append(clock[0])
+        return 1000 * len(looks)
+
+    monkeypatch.setattr(run_watch, "_resident_bytes", resident)
+    monkeypatch.setattr(run_watch.time, "monotonic", lambda: clock[0])
+    watch = run_watch.RunWatch(1.0, 1500)
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    watch.check_node(node, 21, [np.float32([1])])
+    clock[0] = 0.002
+    watch.check_node(node, 21, [np.float32([1])])
+    clock[0] = 0.004
+    with pytest.raises(run_watch.OverBudgetError):
+        watch.check_node(node, 21, [np.float32([1])])
+    assert looks == [0.0, 0.002, 0.004]

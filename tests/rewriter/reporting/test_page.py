@@ -339,6 +339,9 @@ def test_it_is_read_in_the_dark_on_paper_and_aloud() -> None:
     on_paper = style.partition("@media print{")[2]
     assert ".scroll{overflow:visible}" in on_paper  # what is wide cannot be scrolled there
     assert "td{white-space:normal" in on_paper
+    assert "{break-after:avoid}" in on_paper  # no heading ends a page
+    assert ".card{break-inside:avoid}" not in on_paper  # a page would be left empty before a card
+    assert ".panes{grid-template-columns:1fr 1fr}" in on_paper
     found = Page(page)
     assert ("html", {"lang": "en"}) in found.tags
     focused = [given for tag, given in found.tags if tag == "button" or "tabindex" in given]

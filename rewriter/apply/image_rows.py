@@ -17,6 +17,9 @@ __all__ = ["IMAGES", "ImageRows"]
 Array = np.ndarray[Any, Any]
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 """How the names of images end."""
+_WIDE = ("I", "F")
+"""How pillow calls pixels of 16 or 32 bits, of which a conversion cuts off what is beyond 255."""
+_TOO_WIDE = "pixels of more than 8 bits; make them bytes first"
 
 
 class ImageRows:
@@ -57,6 +60,8 @@ class ImageRows:
 
         try:
             with Image.open(self._files[number]) as image:
+                if image.mode.startswith(_WIDE):
+                    return Unreadable(f"{self._names[number]} has {_TOO_WIDE}")
                 return np.asarray(image.convert("RGB"))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             return Unreadable(f"{self._names[number]} is not a readable image: {error}")

@@ -334,6 +334,27 @@ def test_images_of_a_folder(tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == list(range(5))
 
 
+def test_images_of_other_modes(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    agraph (seq(uint8[H, W, 3]) xs) => (seq(uint8[H, W, 3]) ys) { ys = Identity (xs) }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    (tmp_path / "images").mkdir()
+    gray = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    image.fromarray(gray).save(tmp_path / "images" / "0.png")
+    image.fromarray(np.dstack([gray] * 4)).save(tmp_path / "images" / "1.png")
+    image.fromarray(gray.astype(np.uint16) * 257).save(tmp_path / "images" / "2.png")
+    image.fromarray(gray.astype(np.float32)).save(tmp_path / "images" / "3.tiff")
+    assert _apply(tmp_path, source="images") == 3
+    *bytes_, wide, floats = pq.read_table(tmp_path / "out").to_pylist()
+    for row in bytes_:
+        np.testing.assert_array_equal(row["ys"], np.dstack([gray] * 3))
+    assert wide["error"] == "2.png has pixels of more than 8 bits; make them bytes first"
+    assert floats["error"].startswith("3.tiff has pixels of more than 8 bits")
+
+
 def test_images_may_be_called_by_their_names(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     text = """

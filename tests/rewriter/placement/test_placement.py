@@ -103,6 +103,16 @@ CASES = {
         0,
         0,
     ),
+    "an operator of another domain, by its types": (
+        """g (float[N] x, float16[N] h, float s, float16 t, int8 z) => (int8[N] y, int8[N] w) {
+            y = com.microsoft.QuantizeLinear (x, s, z)
+            w = com.microsoft.QuantizeLinear (h, t, z) }""",
+        "cuda",
+        1,
+        [("QuantizeLinear", "no CUDA kernel for float (has float16)")],
+        0,
+        0,
+    ),
     "the list of an older release": (
         "g (float[N] x) => (float[N] y) { a = Hardmax (x) y = Neg (a) }",
         "tensorrt-8.6",
@@ -116,7 +126,8 @@ CASES = {
 
 
 def parse(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+    opsets = '["" : 18, "com.microsoft" : 1]' if "microsoft" in text else '["" : 18]'
+    return onnx.parser.parse_model(f"<ir_version: 9, opset_import: {opsets}> {text}")
 
 
 @pytest.mark.parametrize(

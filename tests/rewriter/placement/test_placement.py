@@ -110,7 +110,7 @@ CASES = {
         "cuda",
         1,
         [("QuantizeLinear", "no CUDA kernel for float (has float16)")],
-        0,
+        1,
         0,
     ),
     "the list of an older release": (

@@ -44,7 +44,7 @@ from passes.unroll import UnrollSequenceMapPass
 from rewriter.model_files.checking import require_valid
 from rewriter.model_files.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import keeps_numbers, passes_for_device
+from rewriter.placement.device_kernels import passes_for_device, splits_on_host
 from rewriter.placement.placing import off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.reporting.final_decisions import (
@@ -265,7 +265,7 @@ def _plain_in_loops() -> ExpandSequenceMapPass:
 
     A question to all samples, and what splits a tensor, copy in each iteration around a map.
     """
-    detail = "on the device, a plain loop in a loop copies nothing to the host"
+    detail = "for a device, a plain loop in a loop copies the least"
     return ExpandSequenceMapPass("plain", reason=Reason(Code.COST, detail=detail), in_loops=True)
 
 
@@ -292,11 +292,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         _unrolled_loops(lacks, promises),
         SimplifyBodiesPass(keeps_views=fusing.takes_flat),
         UnrollSequenceMapPass(),
-        *(
-            [_plain_in_loops()]
-            if options.row.kernels and keeps_numbers(options.row.kernels)
-            else []
-        ),
+        *([_plain_in_loops()] if splits_on_host(options.row.kernels) else []),
         FuseSequenceMapPass(fusing),
         _unrolled_loops(lacks, promises),
         UnrollSequenceMapPass(is_fused=True),

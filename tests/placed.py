@@ -73,7 +73,7 @@ def predicted(model: onnx.ModelProto, table: str) -> dict[str, Any]:
     """Return the same as `actual`, predicted; and what the prediction cannot know."""
     optimized = model
     with contextlib.suppress(BackendError):  # the host lacks a kernel that the device has
-        optimized = before_placement(copied(model), None)
+        optimized = before_placement(copied(model), None, every_cast=table == "webgpu")
     operators = collections.Counter(_operators(optimized.graph))
     found = place(from_proto(copied(model)), find_target(table))
     assert found is not None

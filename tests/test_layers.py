@@ -35,7 +35,7 @@ ALONE = {
         f"rewriter/apply/{name}.py"
         for name in ("arrow", "columns", "ids", "parts", "results", "rows")
     },
-    "PIL": {"rewriter/apply/rows.py"},
+    "PIL": {"rewriter/apply/image_rows.py"},
     "ray": {"rewriter/apply/workers.py"},
     "onnxscript.rewriter": {"rewriter/integrations/rule_set.py"},
     "rich": {"rewriter/commands/status_line.py"},

@@ -27,7 +27,7 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
 
     Args:
         column: A `pyarrow.Array` of numbers, strings, lists of lists, tensors of one shape, or
-            structs of ``data`` and ``shape`` (tensors of many shapes).
+            structs of ``data`` and ``shape`` (tensors of many shapes), however it is encoded.
         shapes: A column with the shape of each row, where the rows are flat lists.
         dims: The dimensions of the rows, as far as they are known.
 
@@ -41,9 +41,10 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
     import pyarrow as pa
 
     if isinstance(column, pa.ExtensionArray):
-        if hasattr(column, "to_numpy_ndarray") and not column.null_count:
-            return list(column.to_numpy_ndarray())
+        if hasattr(column, "to_numpy_ndarray"):
+            return _of_one_shape(column)
         column = column.storage
+    column = _decoded(column)
     if pa.types.is_struct(column.type) and {"data", "shape"} <= {f.name for f in column.type}:
         return read_column(column.field("data"), column.field("shape"), dims)
     is_there = column.is_valid().to_numpy(zero_copy_only=False)
@@ -57,7 +58,7 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
             sizes[-1] = column.type.list_size
             column = column.cast(pa.list_(column.type.value_type))
         levels.append(column.offsets.to_numpy().astype(np.int64))
-        column = column.values
+        column = _decoded(column.values)
         gaps.append(column.is_null().to_numpy(zero_copy_only=False).nonzero()[0])
     values = _values(column)
     rows = [
@@ -67,6 +68,32 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
     if shapes is None:
         return rows
     return [_shaped(*pair) for pair in zip(rows, read_column(shapes), strict=True)]
+
+
+def _of_one_shape(column: Any) -> list[Array | None]:
+    """Return tensors that the type of their column gives one shape."""
+    present = iter(column.drop_null().to_numpy_ndarray())
+    return [next(present) if ok else None for ok in column.is_valid().to_pylist()]
+
+
+def _decoded(column: Any) -> Any:
+    """Return a column with its values one behind the other, as most columns have them."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _decoded(column.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return _decoded(compute.run_end_decode(column))
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        lengths = column.value_lengths().fill_null(0).to_numpy()
+        return pa.LargeListArray.from_arrays(
+            np.concatenate([[0], lengths.cumsum()]), column.flatten(), mask=column.is_null()
+        )
+    if pa.types.is_string_view(kind):
+        return column.cast(pa.string())
+    return column.cast(pa.float64()) if pa.types.is_null(kind) else column
 
 
 def _is_list(kind: Any) -> bool:
@@ -107,7 +134,9 @@ def _tensor(
 
 
 def _shaped(row: Array | None, shape: Array | None) -> Array | None:
-    if row is None or shape is None or row.size != np.prod(shape, dtype=np.int64):
+    if row is None or shape is None or (shape < 0).any():
+        return None
+    if row.size != np.prod(shape, dtype=np.int64):
         return None
     return row.reshape(tuple(map(int, shape)))
 

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from passes.errors import RewriteError
 from rewriter.apply.results import ERROR, Column, result_columns
 from rewriter.running.predictor import Prediction
 
-__all__ = ["Job", "OutputFolder"]
+__all__ = ["Job", "OutputFolder", "state_of"]
 
 _JOB = "_job.json"
 
@@ -29,6 +29,7 @@ class Job:
         rows: How many there are.
         id_column: The column with their ids; None for their numbers.
         part_size: Rows of each part but the last.
+        state: What `state_of` tells of the files.
     """
 
     model: str
@@ -36,18 +37,35 @@ class Job:
     rows: int
     id_column: str | None
     part_size: int
+    state: str = ""
 
     @classmethod
-    def of(cls, model: Path, source: Path, rows: int, id_column: str | None, size: int) -> Job:
+    def of(
+        cls, model: Path, source: Path, rows: int, id_column: str | None, size: int, state: str
+    ) -> Job:
         """Return the job of some files."""
         digest = hashlib.sha256(model.read_bytes()).hexdigest()
-        return cls(digest, str(source.resolve()), rows, id_column, size)
+        return cls(digest, str(source.resolve()), rows, id_column, size, state)
 
     @property
     def parts(self) -> list[tuple[int, int, int]]:
         """The number of each part and its range of rows."""
         starts = range(0, self.rows, self.part_size)
         return [(k, a, min(a + self.part_size, self.rows)) for k, a in enumerate(starts)]
+
+
+def state_of(files: Iterable[Path], shared: Path | None) -> str:
+    """Return a digest that is another one when files of a job have changed.
+
+    Args:
+        files: The files with the samples and with weights; their sizes and times of change count.
+        shared: The file of the inputs that all samples share, which is read.
+    """
+    digest = hashlib.sha256(b"" if shared is None else shared.read_bytes())
+    for file in files:
+        told = file.stat()
+        digest.update(f"{file.resolve()} {told.st_size} {told.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 class OutputFolder:
@@ -89,8 +107,8 @@ class OutputFolder:
                 raise RewriteError(f"{record} is damaged; give another folder") from error
             if dataclasses.replace(job, part_size=begun.part_size) != begun:
                 raise RewriteError(
-                    f"{self.folder} holds another job (its model, samples or ids differ); give "
-                    "another folder"
+                    f"{self.folder} holds another job (its model, samples, shared inputs or ids "
+                    "differ); give another folder"
                 )
             for left in self.folder.glob("*.partial"):
                 left.unlink()
@@ -107,15 +125,13 @@ class OutputFolder:
         """Return the parts that are not there."""
         return [part for part in job.parts if not self.path(part[0]).exists()]
 
-    def write(
-        self, part: int, id_name: str, ids: Sequence[Any], results: Sequence[Prediction]
-    ) -> int:
+    def write(self, part: int, id_name: str, ids: Any, results: Sequence[Prediction]) -> int:
         """Write one part under a temporary name and rename it.
 
         Args:
             part: Its number.
             id_name: The name of the column of ids.
-            ids: The ids of its rows.
+            ids: The ids of its rows: a column, or a list of numbers or names.
             results: What became of them.
 
         Returns:
@@ -124,19 +140,34 @@ class OutputFolder:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = {id_name: pa.array(ids), **result_columns(self._outputs, results)}
+        ids = pa.array(ids) if isinstance(ids, list) else ids
+        columns = {id_name: ids, **result_columns(self._outputs, results)}
         partial = self.path(part).with_suffix(f".{os.getpid()}.partial")
         pq.write_table(pa.table(columns), partial)
         partial.replace(self.path(part))
         return len(ids) - int(columns[ERROR].null_count)
 
     def errors(self, job: Job) -> int:
-        """Return how many samples of the parts that are there have an error."""
-        import pyarrow.parquet as pq
+        """Return how many samples of the parts that are there have an error.
 
+        Raises:
+            RewriteError: A part is damaged.
+        """
         there = [self.path(part) for part, *_ in job.parts if self.path(part).exists()]
-        tables = (pq.read_table(path, columns=[ERROR])[ERROR] for path in there)
-        return sum(len(column) - column.null_count for column in tables)
+        return sum(map(_errors_in, there))
+
+
+def _errors_in(part: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        column = pq.read_table(part, columns=[ERROR], partitioning=None)[ERROR]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise RewriteError(
+            f"{part} is damaged; remove it, and --resume makes it again: {error}"
+        ) from error
+    return len(column) - int(column.null_count)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,16 +10,15 @@ import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.apply.columns import Dims, read_column
-from rewriter.apply.ids import unfit
-from rewriter.running.predictor import Unreadable
+from rewriter.apply.ids import decoded, one_kind, unfit
+from rewriter.apply.image_rows import IMAGES, ImageRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rows", "open_rows", "samples_of"]
+__all__ = ["Rows", "files_of", "open_rows", "samples_of"]
 
 Array = np.ndarray[Any, Any]
-_IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 
 
 class Rows(Protocol):
@@ -29,11 +27,17 @@ class Rows(Protocol):
     def __len__(self) -> int:
         """Return how many there are."""
 
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
-        """Return the ids and the samples of a range of rows.
+    def read(self, start: int, stop: int) -> tuple[Any, list[dict[str, Any]]]:
+        """Return the ids, a list or a column, and the samples of a range of rows.
 
         A value that cannot be read is None in its sample, or `Unreadable`.
         """
+
+
+def files_of(source: Path) -> list[Path]:
+    """Return the files of a folder in order, but for hidden ones; a file is the only one."""
+    files = sorted(source.rglob("*")) if source.is_dir() else [source]
+    return [f for f in files if f.is_file() and not f.name.startswith((".", "_"))]
 
 
 def open_rows(source: Path, inputs: Mapping[str, Dims], id_column: str | None) -> Rows:
@@ -52,11 +56,10 @@ def open_rows(source: Path, inputs: Mapping[str, Dims], id_column: str | None) -
         raise RewriteError(f"{source} does not exist; give a file or folder with samples")
     if source.suffix == ".npz":
         return _refusing_ids(NpzRows(source, list(inputs)), source, id_column)
-    files = sorted(source.rglob("*")) if source.is_dir() else [source]
-    shown = [f for f in files if f.is_file() and not f.name.startswith((".", "_"))]
+    shown = files_of(source)
     if tables := [f for f in shown if f.suffix in (".parquet", ".pq")]:
         return ParquetRows(tables, inputs, id_column)
-    if images := [f for f in shown if f.suffix.lower() in _IMAGES]:
+    if images := [f for f in shown if f.suffix.lower() in IMAGES]:
         return ImageRows(source, images, list(inputs), is_named=id_column is not None)
     raise RewriteError(
         f"{source} holds no samples: give a Parquet file, a folder of Parquet files or of images, "
@@ -87,6 +90,7 @@ class ParquetRows:
         self._id = id_column
         self._groups: list[tuple[Path, int, int]] = []
         self._opened: tuple[int, Any] | None = None
+        kinds = dict[Path, Any]()
         for file in files:
             try:
                 data = pq.ParquetFile(file)
@@ -99,15 +103,20 @@ class ParquetRows:
                     raise RewriteError(
                         f"{file} has no column {missing[0]!r}; its columns are {', '.join(names)}"
                     )
+                if id_column:
+                    kinds[file] = decoded(data.schema_arrow.empty_table()[id_column]).type
                 for group in range(data.num_row_groups):
                     self._groups.append((file, group, data.metadata.row_group(group).num_rows))
+        self._id_kind = one_kind(kinds, id_column) if id_column else None
         self._ends = np.cumsum([0, *(count for *_, count in self._groups)])
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
+    def read(self, start: int, stop: int) -> tuple[Any, list[dict[str, Any]]]:
         """Return a range of rows; see `Rows`."""
+        import pyarrow as pa
+
         ids: list[Any] = []
         samples: list[dict[str, Any]] = []
         first = int(np.searchsorted(self._ends, start, side="right")) - 1
@@ -117,9 +126,17 @@ class ParquetRows:
                 break
             low, high = max(start, begin), min(stop, end)
             table = self._table(group).slice(low - begin, high - low)
-            ids += table[self._id].to_pylist() if self._id else range(low, high)
+            ids += (
+                decoded(table[self._id]).cast(self._id_kind).chunks
+                if self._id
+                else range(low, high)
+            )
             samples += samples_of(table, self._inputs)
-        return ids, samples
+        return pa.chunked_array(ids, self._id_kind) if self._id else ids, samples
+
+    def _ids_of(self, table: pa.Table) -> list[pa.Array]:
+        column: pa.ChunkedArray = decoded(table[self._id]).cast(self._id_kind)
+        return column.chunks
 
     def unfit_ids(self) -> str:
         """Return what is wrong with the ids; empty where they tell the samples apart."""
@@ -218,46 +235,3 @@ class NpzRows:
             return np.asarray(self._rows[name][number])
         key = f"in__{name}__{number}"
         return self._data[key] if key in self._data.files else None
-
-
-class ImageRows:
-    """Images of a folder, each ``uint8[height, width, 3]``, in the order of their names."""
-
-    def __init__(
-        self, folder: Path, files: Sequence[Path], inputs: Sequence[str], *, is_named: bool
-    ) -> None:
-        """Describe the samples.
-
-        Args:
-            folder: The folder, or the one image.
-            files: The images in it.
-            inputs: The inputs that hold samples.
-            is_named: Whether the id of an image is its name in the folder, and not its number.
-        """
-        if importlib.util.find_spec("PIL") is None:
-            raise RewriteError("reading images needs the package pillow; install it")
-        if len(inputs) != 1:
-            raise RewriteError(f"a folder of images gives one input; this model has {inputs}")
-        folder = folder if folder.is_dir() else folder.parent
-        self._files = files
-        self._names = [file.relative_to(folder).as_posix() for file in files]
-        self._input = inputs[0]
-        self._is_named = is_named
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
-        """Return a range of rows; see `Rows`."""
-        numbers = range(len(self._files))[start:stop]
-        ids = [self._names[number] if self._is_named else number for number in numbers]
-        return ids, [{self._input: self._image(number)} for number in numbers]
-
-    def _image(self, number: int) -> Array | Unreadable:
-        from PIL import Image
-
-        try:
-            with Image.open(self._files[number]) as image:
-                return np.asarray(image.convert("RGB"))
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            return Unreadable(f"{self._names[number]} is not a readable image: {error}")

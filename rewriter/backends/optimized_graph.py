@@ -19,11 +19,14 @@ __all__ = ["OPENED_KEY", "all_nodes_of", "before_placement"]
 OPENED_KEY = "seqmap.opened"
 """On a node that yields the result of an operator that onnxruntime opened: its inputs, as JSON."""
 _HIDDEN = "seqmap.hidden "
+_READER = "seqmap.reader "
 # Operators that other providers compute and the CPU's has to open: a like operator, unopened.
 _STAND_INS = {"HardSwish": "Softsign"}
 
 
-def before_placement(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+def before_placement(
+    model: onnx.ModelProto, folder: Path | None, *, every_cast: bool = False
+) -> onnx.ModelProto:
     """Return a model with onnxruntime's basic optimizations, and the types that it infers.
 
     They come before nodes are placed, whatever the provider: the CPU's session shows them.
@@ -31,6 +34,9 @@ def before_placement(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelP
     Args:
         model: The model; it is used up.
         folder: Where its external weights lie.
+        every_cast: Whether Casts that follow one another stay, but for those that undo one
+            another. onnxruntime makes one of them when nodes have been placed, unless a provider
+            comes as a plugin.
 
     Raises:
         BackendError: onnxruntime is not installed, or refuses the model.
@@ -47,6 +53,8 @@ def before_placement(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelP
         options.add_session_config_entry(key, str(folder))
     functions = _functions(model.graph)
     _hide(model.graph)
+    if every_cast:
+        _keep_casts(model.graph)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "optimized.onnx"
         options.optimized_model_filepath = str(path)
@@ -57,6 +65,7 @@ def before_placement(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelP
         except Exception as error:
             raise BackendError(plain(error), is_limit=True) from error
         written = onnx.load(path)
+    _drop_readers(written.graph)
     for node in all_nodes_of(written.graph):
         if node.doc_string.startswith(_HIDDEN):
             node.op_type = node.doc_string.removeprefix(_HIDDEN)
@@ -74,6 +83,24 @@ def _hide(graph: onnx.GraphProto) -> None:
             node.op_type = _STAND_INS[node.op_type]
 
 
+def _keep_casts(graph: onnx.GraphProto) -> None:
+    """Let a Cast that another follows have a further reader, for which onnxruntime keeps both."""
+    casts = [node for node in graph.node if node.op_type == "Cast" and not node.domain]
+    followed = {node.output[0] for node in casts} & {node.input[0] for node in casts}
+    for name in sorted(followed):
+        graph.node.append(onnx.helper.make_node("Size", [name], [_READER + name]))
+    for inner in _graphs_in(graph):
+        _keep_casts(inner)
+
+
+def _drop_readers(graph: onnx.GraphProto) -> None:
+    for node in list(graph.node):
+        if node.output and node.output[0].startswith(_READER):
+            graph.node.remove(node)
+    for inner in _graphs_in(graph):
+        _drop_readers(inner)
+
+
 def _functions(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
     """Return the nodes whose operator ONNX defines by others, by their first result."""
     found = {}
@@ -86,8 +113,13 @@ def _functions(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
 
 def all_nodes_of(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
     """List the nodes of a graph or function, and of the graphs inside of them."""
+    yield from owner.node
+    for inner in _graphs_in(owner):
+        yield from all_nodes_of(inner)
+
+
+def _graphs_in(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
     for node in owner.node:
-        yield node
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from all_nodes_of(attribute.g)
+                yield attribute.g

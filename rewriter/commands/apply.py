@@ -8,15 +8,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 
 from passes.errors import RewriteError
-from rewriter.apply.parts import Job, OutputFolder
+from rewriter.apply.parts import Job, OutputFolder, state_of
 from rewriter.apply.results import check_names, columns_of
-from rewriter.apply.rows import ParquetRows, open_rows
+from rewriter.apply.rows import ParquetRows, files_of, open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
 from rewriter.model_files import models
+from rewriter.model_files.model_facts import external_tensors
 
 __all__ = ["USAGE", "add_options", "execute"]
 
@@ -74,6 +76,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """Run the model over all samples; one row of OUT for each."""
     if importlib.util.find_spec("pyarrow") is None:
         raise RewriteError("apply needs the package pyarrow; install seqmap[apply]")
+    if args.out.resolve().is_relative_to(args.source.resolve()):
+        raise RewriteError(
+            f"{args.out} is in {args.source}, all of which is read; give another OUT"
+        )
     started = time.perf_counter()
     task = Task(
         args.model.resolve(),
@@ -85,11 +91,13 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         {} if args.shared is None else _shared(args.shared),
     )
     with console.progress("reading"):
-        models.load(args.model)
+        model = models.load(args.model)
         predictor = task.predictor(must_begin=True)
         check_names(task.id_name, predictor.outputs)
         rows = open_rows(args.source, predictor.dims, args.id)
-        job = Job.of(args.model, args.source, len(rows), args.id, args.part_size)
+        files = [*files_of(args.source), *_weights(model)]
+        state = state_of(files, args.shared)
+        job = Job.of(args.model, args.source, len(rows), args.id, args.part_size, state)
         folder = OutputFolder(args.out, ())
         # The first batch fails here, before OUT is made.
         first = list(predictor(rows.read(0, args.batch_size)[1]))
@@ -125,6 +133,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         )
         return _TOO_MANY_ERRORS
     return 0
+
+
+def _weights(model: ir.Model) -> list[Path]:
+    return sorted({Path(tensor.path) for tensor in external_tensors(model)})
 
 
 def _count(number: int, what: str) -> str:

@@ -54,10 +54,14 @@ def _has_open_rows(spec: InputSpec) -> bool:
 def as_array(spec: InputSpec, value: Any) -> Array:
     """Return a value as an array of an input's type, where that changes no integer or text.
 
+    A list of whole numbers is one of floats where these are wanted: JSON writes 1.0 as 1.
+
     Raises:
-        RewriteError: It is a list of lists of unequal lengths, or of another type.
+        RewriteError: It is a list of lists of unequal lengths, or of another type, or masked.
     """
     wanted = element_type(spec)
+    if np.ma.is_masked(value):
+        raise RewriteError(f"the value for input {spec.name!r} has masked numbers; fill them")
     try:
         array = np.asarray(value)
     except ValueError:
@@ -68,6 +72,8 @@ def as_array(spec: InputSpec, value: Any) -> Array:
         return _texts(spec, value, array)
     if not array.size and not isinstance(value, np.ndarray):
         return array.astype(wanted)  # an empty list is of any type
+    if not isinstance(value, np.ndarray | np.generic) and _are_floats(array, wanted):
+        return array.astype(wanted)
     array = _typed(array, wanted)
     # Beside others in one array a value would become of their type.
     if array.dtype.kind != wanted.kind:
@@ -75,6 +81,14 @@ def as_array(spec: InputSpec, value: Any) -> Array:
             f"the value for input {spec.name!r} is of type {array.dtype}; give {wanted.name}"
         )
     return array
+
+
+def _are_floats(array: Array, wanted: np.dtype[Any]) -> bool:
+    """Whether whole numbers are floats of a type, each of them."""
+    if wanted.kind != "f" or array.dtype.kind not in "iu":
+        return False
+    most = 2 ** (np.finfo(wanted).nmant + 1)
+    return bool(((array <= most) & (array >= -most)).all())
 
 
 def _texts(spec: InputSpec, value: Any, array: Array) -> Array:

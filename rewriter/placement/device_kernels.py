@@ -20,7 +20,14 @@ from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, load_table
 from rewriter.placement.predict import kernel_of
 
-__all__ = ["host_nodes", "keeps_numbers", "kernels_of", "passes_for_device", "reads_on_host"]
+__all__ = [
+    "host_nodes",
+    "keeps_numbers",
+    "kernels_of",
+    "passes_for_device",
+    "reads_on_host",
+    "splits_on_host",
+]
 
 
 def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]:
@@ -73,6 +80,14 @@ def kernels_of(name: str, model: ir.Model) -> HasKernel:
 def keeps_numbers(name: str) -> bool:
     """Return whether a device leaves arithmetic on shapes on the host, by onnxruntime's rule."""
     return bool(name) and not load_table(name).kind
+
+
+def splits_on_host(name: str) -> bool:
+    """Return whether onnxruntime splits a tensor into a sequence on the host, for a device."""
+    if not name:
+        return False
+    table = load_table(name)
+    return table.kind != "list" and ("", "SplitToSequence") not in table.kernels
 
 
 def host_nodes(name: str, model: ir.Model) -> dict[ir.Node, bool]:

@@ -29,7 +29,7 @@ _DEVICE_ONLY = {
 
 
 def shape_arithmetic(
-    graph: ir.Graph, kernels: Mapping[ir.Node, Kernel], *, through: bool = True
+    graph: ir.Graph, kernels: Mapping[ir.Node, Kernel], *, twice: bool = False
 ) -> set[ir.Node]:
     """Return the nodes that onnxruntime keeps on the host although the device has kernels.
 
@@ -41,18 +41,30 @@ def shape_arithmetic(
     Args:
         graph: A graph, without those inside of its nodes.
         kernels: The kernel of each of its nodes that has one on the device.
-        through: Whether what a node without a kernel makes of a value on the host counts as
-            being there; a provider that comes as a plugin has a rule of its own, without.
+        twice: Whether the provider is asked twice, as one that comes as a plugin and prefers
+            channels last is: the second time about what it left the first time.
     """
     steps = [_step(node, kernels.get(node)) for node in graph]
     closed = _closed(steps)
-    kept = _kept(closed, graph, through)
+    kept = _kept(closed, graph)
+    if twice:
+        kept = _kept(_left(closed, kept), graph)
     if closed == steps:
         return kept
     for step in steps:
         step.kernel = None if step.node in kept else step.kernel
         step.is_settled = step.kernel is None and step in closed
-    return kept | _kept(steps, graph, through)
+    return kept | _kept(steps, graph)
+
+
+def _left(steps: Sequence[_Step], kept: set[ir.Node]) -> list[_Step]:
+    """Return the steps as they are when the device is asked again: what it took is settled."""
+    return [
+        dataclasses.replace(step, kernel=None, is_settled=True)
+        if step.kernel and step.node not in kept
+        else step
+        for step in steps
+    ]
 
 
 @dataclasses.dataclass(eq=False)
@@ -64,7 +76,7 @@ class _Step:
     captured: Sequence[ir.Value]
     kernel: Kernel | None
     is_settled: bool = False
-    """Whether it was left to the host the first time; the second time it is passed over."""
+    """Whether it has its place already; it is passed over."""
 
     @property
     def outputs(self) -> Sequence[ir.Value]:
@@ -110,7 +122,7 @@ def _opened(last: ir.Node) -> set[ir.Node]:
     return found
 
 
-def _kept(steps: Sequence[_Step], graph: ir.Graph, through: bool) -> set[ir.Node]:
+def _kept(steps: Sequence[_Step], graph: ir.Graph) -> set[ir.Node]:
     """Return the nodes of steps with a kernel that are kept on the host; see above."""
     readers: dict[ir.Value | None, list[int]] = {}
     for number, step in enumerate(steps):
@@ -129,7 +141,7 @@ def _kept(steps: Sequence[_Step], graph: ir.Graph, through: bool) -> set[ir.Node
     while waiting:
         number = heapq.heappop(waiting)
         step = steps[number]
-        if number in seen or step.is_settled or not (step.kernel or through):
+        if number in seen or step.is_settled:
             continue
         seen.add(number)
         if step.kernel and not _stays(step, on_host, graph):

@@ -118,6 +118,11 @@ def _missing_types(rows: Sequence[Kernel], wanted: Mapping[str, str]) -> str:
     return f"for {' and '.join(dict.fromkeys(wanted.values()))} together"
 
 
+# Operators of other domains with the parameters, and their names of types, of ONNX's own of a
+# version.
+_LIKE_ONNX = {"DequantizeLinear": 19, "QuantizeLinear": 19}
+
+
 def _types_by_constraint(node: ir.Node, version: int | None) -> dict[str, str]:
     """Return a node's types by the names under which a kernel may restrict them.
 
@@ -125,6 +130,8 @@ def _types_by_constraint(node: ir.Node, version: int | None) -> dict[str, str]:
     """
     types: dict[str, str] = {}
     schema = None if version is None else schema_of(node.op_type, version, node.domain)
+    if node.op_type in _LIKE_ONNX and node.domain:
+        schema = schema_of(node.op_type, _LIKE_ONNX[node.op_type])
     if schema is None:
         return types
     for parameters, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):

@@ -47,7 +47,8 @@ def place(model: ir.Model, target: Target) -> PredictedPlacement | None:
         notes.append(f"counted without onnxruntime's own optimization: {reason}")
     else:
         try:
-            copy = before_placement(copy, folder_of(model))
+            every_cast = table.kind == "plugin"
+            copy = before_placement(copy, folder_of(model), every_cast=every_cast)
         except BackendError as error:
             notes.append(f"counted without onnxruntime's own optimization: {error}")
     if copy.functions:
@@ -78,13 +79,18 @@ def _layout_note(model: ir.Model, table: KernelTable) -> list[str]:
 
 
 def _cast_note(model: ir.Model, table: KernelTable) -> list[str]:
-    """Of Casts in a row the optimization leaves one, where a plugin may compute a part of them."""
+    """The optimization drops Casts that undo one another, where a plugin computes them."""
     if table.kind != "plugin":
         return []
-    casts = (node for node in model.graph.all_nodes() if is_operator(node, "Cast"))
-    sources = (value.producer() for node in casts for value in node.inputs if value is not None)
-    in_a_row = any(is_operator(source, "Cast") for source in sources)
-    return ["Casts that follow one another count as one"] if in_a_row else []
+    casts = [node for node in model.graph.all_nodes() if is_operator(node, "Cast")]
+    return ["Casts that undo one another do not count"] if any(map(_undoes, casts)) else []
+
+
+def _undoes(cast: ir.Node) -> bool:
+    source = cast.inputs[0].producer() if cast.inputs[0] is not None else None
+    if source is None or not is_operator(source, "Cast") or source.inputs[0] is None:
+        return False
+    return source.inputs[0].dtype == cast.outputs[0].dtype
 
 
 def off_device(placement: PredictedPlacement) -> list[Unreached]:

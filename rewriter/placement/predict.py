@@ -105,7 +105,7 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
         kernels = {node: one for node, one in found.items() if isinstance(one, Kernel)}
         kept = set[ir.Node]()
         if table.kind != "list":
-            kept = shape_arithmetic(place.graph, kernels, through=table.kind != "plugin")
+            kept = shape_arithmetic(place.graph, kernels, twice=table.kind == "plugin")
         placed = {node: one for node, one in kernels.items() if node not in kept}
         count += len(placed)
         for number, node in enumerate(place.graph):

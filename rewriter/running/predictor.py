@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from rewriter.feeding.sampled_inputs import as_array, element_type, sampled_inpu
 from rewriter.model_files import models, weights
 from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.compare import compare
+from rewriter.running.per_sample import NotPerSampleError, split_result
 
 __all__ = ["Prediction", "Predictor"]
 
@@ -91,6 +94,15 @@ class Predictor:
             raise ValueError(f"batch_size is {batch_size}; give 1 or more")
         if threads is not None and threads < 0:
             raise ValueError(f"threads is {threads}; give 1 or more, or None for all")
+        self._opened: dict[str, Any] = {
+            "model": os.fspath(model) if isinstance(model, str | os.PathLike) else None,
+            "backend": backend,
+            "device": device,
+            "batch_size": batch_size,
+            "threads": threads,
+            "shared": shared,
+            "must_begin": must_begin,
+        }
         taken = models.take(model).model
         weights.require(taken)
         self._check = InputCheck(taken)
@@ -109,6 +121,19 @@ class Predictor:
         session = open_session(model, backend, device, threads=threads)
         self._session = ListSession(session, self._passed)
         self._is_begun, self._is_tried = not must_begin, False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let another process open the model anew.
+
+        Raises:
+            TypeError: The model has no path.
+        """
+        if self._opened["model"] is None:
+            raise TypeError(
+                "a Predictor is sent to another process by the path of its model; save the model, "
+                "and give its path in the place of the model"
+            )
+        return functools.partial(Predictor, **self._opened), ()
 
     def __call__(self, samples: Iterable[Sample | Array]) -> Iterator[Prediction]:
         """Run samples, a batch at a time as they are read.
@@ -201,7 +226,7 @@ class Predictor:
             if error.is_limit:
                 raise
             return self._halved(samples, error)
-        except _NotPerSampleError as error:
+        except NotPerSampleError as error:
             raise RewriteError(str(error)) from None
         except RewriteError as error:
             return self._halved(samples, error)
@@ -226,7 +251,7 @@ class Predictor:
             feeds[spec.name] = values if spec.is_sequence else np.stack(values)
         self._check(feeds)
         results = self._session.run(feeds)
-        columns = {name: _split(name, results[name], len(samples)) for name in self.outputs}
+        columns = {name: split_result(name, results[name], len(samples)) for name in self.outputs}
         return [
             {name: column[number] for name, column in columns.items()}
             for number in range(len(samples))
@@ -249,20 +274,3 @@ class Predictor:
                 f"outputs than in its batch ({found.message}); run it with batch_size=1, or give "
                 "the inputs that belong to the whole batch as shared"
             )
-
-
-class _NotPerSampleError(RewriteError):
-    """An output does not hold one value for each sample."""
-
-
-def _split(name: str, value: Any, count: int) -> Sequence[Array]:
-    if isinstance(value, list) and len(value) == count:
-        return value
-    if isinstance(value, np.ndarray) and value.ndim and len(value) == count:
-        return [np.asarray(row) for row in value]
-    has = f"{len(value)} elements" if isinstance(value, list) else f"shape {np.shape(value)}"
-    raise _NotPerSampleError(
-        f"output {name!r} has {has} for {count} samples, and must hold one element or row for "
-        "each; give a model whose outputs do, or rewrite it with tensor_io, which keeps the "
-        "lengths of packed outputs"
-    )

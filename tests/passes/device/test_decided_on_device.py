@@ -109,5 +109,14 @@ def test_maps_in_loops_become_plain_loops_for_a_device() -> None:
     assert (report.placement.copies, report.placement.host) == (0, ())
     (decision,) = (one for one in report.decisions if one.op_type == "SequenceMap")
     assert decision.form == "plain Loop"
-    assert "a plain loop in a loop copies nothing to the host" in str(report)
+    assert "a plain loop in a loop copies the least" in str(report)
     assert rewriter.rewrite(model).report.decisions[0].form != "plain Loop"
+
+
+def test_a_plain_loop_in_a_loop_copies_no_more_on_webgpu_than_the_model_as_given() -> None:
+    """Sequences and Loops are on the host there; what is split and asked for would add copies."""
+    model = load(ROOT / "models" / "text" / "map_in_loop.onnxtxt")
+    placement = rewriter.rewrite(model, target="onnxruntime-webgpu").report.placement
+    given = place(from_proto(model), find_target("onnxruntime-webgpu"))
+    assert placement is not None and given is not None
+    assert placement.copies_per_iteration <= given.copies_per_iteration == 3

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,100 @@ def test_a_folder_in_use_is_refused_and_another_job_is_not_resumed(
     assert "another job" in capsys.readouterr().err
 
 
+IDS = {
+    "int32": pa.array([1, 2, 3, 4], pa.int32()),
+    "beyond int64": pa.array([1, 2, 3, 2**63 + 5], pa.uint64()),
+    "none in the first part": pa.array([None, None, "a", "b"]),
+    "a dictionary": pa.array(["a", "b", "c", "d"]).dictionary_encode(),
+    "decimals": pa.array([Decimal("1.5"), Decimal("100.25"), Decimal(2), Decimal(3)]),
+    "structs": pa.array([{"a": 1, "b": None}, {"a": 2}, {"b": "x"}, {"b": "y"}]),
+    "nanoseconds": pa.array([1, 2, 3, 4], pa.timestamp("ns", "UTC")),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_of_any_type_keep_it_in_every_part(tmp_path: Path, kind: str) -> None:
+    _write(tmp_path, 4)
+    table = pq.read_table(tmp_path / "in.parquet").set_column(0, "key", IDS[kind])
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=3)
+    assert _apply(tmp_path, "--id", "key", "--part-size", "2") == 0
+    found = pq.read_table(tmp_path / "out").column("key")
+    expected = IDS[kind]
+    if kind == "a dictionary":
+        expected = expected.dictionary_decode()
+    assert found.combine_chunks().equals(expected)
+
+
+def test_ids_of_two_types_are_refused_by_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(tmp_path, 4)
+    table = pq.read_table(tmp_path / "in.parquet")
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    numbered = table.set_column(0, "key", pa.array(range(4)))
+    pq.write_table(numbered, tmp_path / "in" / "b.parquet")
+    assert _apply(tmp_path, "--id", "key", source="in") == 1
+    told = capsys.readouterr().err
+    assert "column 'key' is string in" in told and "a.parquet and int64 in" in told
+
+
+@pytest.mark.parametrize("changed", ["samples", "shared", "weights"])
+def test_a_job_whose_files_have_changed_is_not_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: str
+) -> None:
+    text = TEXT.replace("(seq(float[N, 3]) xs)", "(seq(float[N, 3]) xs, float bias)", 1)
+    _write(tmp_path, 5)
+    model = onnx.parser.parse_model(
+        text.replace("y = MatMul", "m = MatMul").replace(
+            "total = Red", "y = Add (m, bias) total = Red"
+        )
+    )
+    model.graph.initializer[0].raw_data = WEIGHTS.tobytes()
+    model.graph.initializer[0].ClearField("float_data")
+    files = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
+    onnx.save(model, tmp_path / "model.onnx", **files)
+    np.savez(tmp_path / "shared.npz", in__bias=np.float32(1))
+    words = ("--shared", str(tmp_path / "shared.npz"))
+    assert _apply(tmp_path, *words) == 0
+    assert _apply(tmp_path, "--resume", *words) == 0
+    if changed == "samples":
+        table = pq.read_table(tmp_path / "in.parquet")
+        pq.write_table(table.take(list(range(5))[::-1]), tmp_path / "in.parquet")
+    elif changed == "shared":
+        np.savez(tmp_path / "shared.npz", in__bias=np.float32(2))
+    else:
+        (tmp_path / "weights").write_bytes((WEIGHTS + 1).tobytes())
+    assert _apply(tmp_path, "--resume", *words) == 1
+    assert "another job" in capsys.readouterr().err
+
+
+def test_a_damaged_part_is_named_and_made_again_when_it_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = _write(tmp_path, 5)
+    assert _apply(tmp_path, "--part-size", "2") == 0
+    part = tmp_path / "out" / "part-00001.parquet"
+    part.write_bytes(b"half")
+    assert _apply(tmp_path, "--resume") == 1
+    assert "part-00001.parquet is damaged; remove it" in capsys.readouterr().err
+    part.unlink()
+    assert _apply(tmp_path, "--resume") == 0
+    _check(tmp_path, samples)
+
+
+def test_results_are_not_written_among_the_samples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(tmp_path, 2)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in.parquet").rename(tmp_path / "in" / "a.parquet")
+    source = tmp_path / "in"
+    words = ["apply", str(tmp_path / "model.onnx"), str(source), str(source / "out")]
+    assert main(words) == 1
+    assert "which is read; give another OUT" in capsys.readouterr().err
+
+
 def _killed_after(folder: Path, parts: int, words: list[str]) -> None:
     """Start a job in a process group of its own and kill the group once some parts are there."""
     command = [sys.executable, "-m", "rewriter.cli", "apply", str(folder / "model.onnx")]
@@ -237,6 +332,27 @@ def test_images_of_a_folder(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.array(row["ys"], np.uint8), pixels)
     assert "4.png is not a readable image" in rows[4]["error"]
     assert [row["id"] for row in rows] == list(range(5))
+
+
+def test_images_of_other_modes(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    agraph (seq(uint8[H, W, 3]) xs) => (seq(uint8[H, W, 3]) ys) { ys = Identity (xs) }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    (tmp_path / "images").mkdir()
+    gray = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    image.fromarray(gray).save(tmp_path / "images" / "0.png")
+    image.fromarray(np.dstack([gray] * 4)).save(tmp_path / "images" / "1.png")
+    image.fromarray(gray.astype(np.uint16) * 257).save(tmp_path / "images" / "2.png")
+    image.fromarray(gray.astype(np.float32)).save(tmp_path / "images" / "3.tiff")
+    assert _apply(tmp_path, source="images") == 3
+    *bytes_, wide, floats = pq.read_table(tmp_path / "out").to_pylist()
+    for row in bytes_:
+        np.testing.assert_array_equal(row["ys"], np.dstack([gray] * 3))
+    assert wide["error"] == "2.png has pixels of more than 8 bits; make them bytes first"
+    assert floats["error"].startswith("3.tiff has pixels of more than 8 bits")
 
 
 def test_images_may_be_called_by_their_names(tmp_path: Path) -> None:

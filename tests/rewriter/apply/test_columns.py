@@ -106,6 +106,48 @@ def test_other_columns(column: Any, expected: list[np.ndarray | None]) -> None:
             np.testing.assert_array_equal(back, row)
 
 
+TENSORS = pa.fixed_shape_tensor(pa.float32(), [2, 2])
+STORED = pa.array([[1, 2, 3, 4], None], pa.list_(pa.float32(), 4))
+OTHERWISE_ENCODED = {
+    "a dictionary of texts": (pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
+    "lists of a dictionary": (
+        pa.ListArray.from_arrays(
+            pa.array([0, 2, 3], pa.int32()), pa.array([5, 7, 5]).dictionary_encode()
+        ),
+        [[5, 7], [5]],
+    ),
+    "runs": (
+        pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([1.0, 2.0])),
+        [1.0, 1.0, 2.0],
+    ),
+    "views of lists": (
+        pa.array([[[1.0]], None], pa.large_list_view(pa.list_view(pa.float32()))),
+        [[[1.0]], None],
+    ),
+    "views of texts": (pa.array(["a", None], pa.string_view()), ["a", None]),
+    "nothing at all": (pa.nulls(2), [None, None]),
+    "lists of nothing": (pa.array([[], [None], None], pa.list_(pa.null())), [[], None, None]),
+    "tensors of one shape and none": (
+        pa.ExtensionArray.from_storage(TENSORS, STORED),
+        [[[1, 2], [3, 4]], None],
+    ),
+    "shapes below 0": (
+        pa.array([{"data": [1, 2], "shape": [-1, -2]}, {"data": [1, 2], "shape": [-1, 2]}]),
+        [None, None],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE_ENCODED)
+def test_columns_that_are_encoded_otherwise(name: str) -> None:
+    column, expected = OTHERWISE_ENCODED[name]
+    for row, back in zip(expected, read_column(column), strict=True):
+        assert (row is None) == (back is None)
+        if row is not None:
+            np.testing.assert_array_equal(back, row)
+            assert np.shape(back) == np.shape(row)
+
+
 def test_a_dimension_behind_nothing_comes_from_what_is_known() -> None:
     column = pa.array([[], [[1.0, 2.0]]])
     assert [row.shape for row in read_column(column, dims=("N", 2)) if row is not None] == [

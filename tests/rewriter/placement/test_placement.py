@@ -30,6 +30,7 @@ ZOO = [*TEXT, *DEMO, *EXPORTED, *PIPELINES]
 # each iteration.
 SHAPES = "arithmetic on shapes, which onnxruntime keeps there"
 PAD = "no CUDA kernel for uint8 (has bool, double, float, float16)"
+FROM = "no WebGPU kernel for int64 (has bool, float, float16, int32, uint32, uint8)"
 UNIQUE = "g (float[N] x) => (float[M] y) { a = Neg (x) u = Unique (a) y = Neg (u) }"
 RESHAPED = """g (float[N,M] x, float[K] w) => (float[] y) {
     s = Shape (x)  zero = Constant <value = int64 {0}> ()  n = Gather (s, zero)
@@ -76,6 +77,42 @@ CASES = {
         0,
         0,
     ),
+    "WebGPU is asked twice": (
+        """g (float[N] x) => (int32[1,K] e, int32[2] m) {
+            s = Shape (x)  h = NonZero (s)  i = Cast <to = 6> (h)  e = Mul (i, i)
+            t = Shape (i)  c = Cast <to = 6> (t)  m = Mul (c, c) }""",
+        "webgpu",
+        3,
+        [("NonZero", "no WebGPU kernel"), ("Cast", FROM), ("Cast", FROM), ("Mul", SHAPES)],
+        1,
+        0,
+    ),
+    "Casts in a row, one of them on WebGPU": (
+        "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
+        "webgpu",
+        1,
+        [("Cast", FROM)],
+        1,
+        0,
+    ),
+    "Casts in a row on CUDA, which makes one of them": (
+        "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
+        "cuda",
+        1,
+        [],
+        0,
+        0,
+    ),
+    "an operator of another domain, by its types": (
+        """g (float[N] x, float16[N] h, float s, float16 t, int8 z) => (int8[N] y, int8[N] w) {
+            y = com.microsoft.QuantizeLinear (x, s, z)
+            w = com.microsoft.QuantizeLinear (h, t, z) }""",
+        "cuda",
+        1,
+        [("QuantizeLinear", "no CUDA kernel for float (has float16)")],
+        1,
+        0,
+    ),
     "the list of an older release": (
         "g (float[N] x) => (float[N] y) { a = Hardmax (x) y = Neg (a) }",
         "tensorrt-8.6",
@@ -89,7 +126,8 @@ CASES = {
 
 
 def parse(text: str) -> onnx.ModelProto:
-    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+    opsets = '["" : 18, "com.microsoft" : 1]' if "microsoft" in text else '["" : 18]'
+    return onnx.parser.parse_model(f"<ir_version: 9, opset_import: {opsets}> {text}")
 
 
 @pytest.mark.parametrize(
@@ -110,13 +148,15 @@ NOTES = {
         "cuda",
         "counted without onnxruntime's own optimization: the host computes half-precision floats",
     ),
-    "Casts in a row, one of them on WebGPU": (
-        "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
+    "Casts back and forth, one of them on WebGPU": (
+        """g (int32[N] x) => (int32[N] y) {
+            a = Add (x, x)  i = Cast <to = 7> (a)  j = Cast <to = 6> (i)  y = Add (j, j) }""",
         "webgpu",
-        "Casts that follow one another count as one",
+        "Casts that undo one another do not count",
     ),
-    "the same on CUDA, which computes both": (
-        "g (int32[N] x) => (float[N] y) { i = Cast <to = 7> (x) y = Cast <to = 1> (i) }",
+    "the same on CUDA, where none is left": (
+        """g (int32[N] x) => (int32[N] y) {
+            a = Add (x, x)  i = Cast <to = 7> (a)  j = Cast <to = 6> (i)  y = Add (j, j) }""",
         "cuda",
         "",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -256,6 +257,36 @@ def test_an_empty_list_is_of_the_type_that_is_wanted(dtype: str) -> None:
     (found,) = rewriter.Predictor(_model(text)).predict([[]])
     assert found.outputs is not None
     assert found.outputs["ys"].shape == (0,)
+
+
+def test_a_list_of_whole_numbers_is_one_of_floats_where_none_is_rounded() -> None:
+    text = "agraph (seq(float[N]) xs) => (seq(float[N]) ys) { ys = Identity (xs) }"
+    given = [[1, 2], [2**24 + 1], np.array([1, 2]), [1, "2"], [-(2**24)]]
+    first, *others, last = rewriter.Predictor(_model(text))(given)
+    assert first.outputs is not None and last.outputs is not None
+    np.testing.assert_array_equal(first.outputs["ys"], np.float32([1, 2]))
+    np.testing.assert_array_equal(last.outputs["ys"], np.float32([-(2**24)]))
+    assert all(one.error and "is of type" in one.error for one in others)
+
+
+def test_masked_numbers_fail_alone() -> None:
+    one = np.ones(3, np.float32)
+    first, masked, whole = rewriter.Predictor(_model(ROWS)).predict(
+        [one, np.ma.array(one, mask=[True, False, False]), np.ma.array(one)]
+    )
+    assert first.error is whole.error is None
+    assert masked.error == "the value for input 'x' has masked numbers; fill them"
+
+
+def test_another_process_opens_the_model_anew(tmp_path: Path) -> None:
+    onnx.save(_model(ROWS), tmp_path / "model.onnx")
+    predictor = rewriter.Predictor(tmp_path / "model.onnx", batch_size=2)
+    sent = pickle.loads(pickle.dumps(predictor))
+    one = np.float32([1, -1, 2])
+    results = [list(each([one] * 3)) for each in (predictor, sent)]
+    assert repr(results[0]) == repr(results[1])
+    with pytest.raises(TypeError, match="by the path of its model"):
+        pickle.dumps(rewriter.Predictor(_model(ROWS)))
 
 
 def test_lists_that_are_no_tensor_fail_alone() -> None:

@@ -292,7 +292,11 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         _unrolled_loops(lacks, promises),
         SimplifyBodiesPass(keeps_views=fusing.takes_flat),
         UnrollSequenceMapPass(),
-        *([_plain_in_loops()] if splits_on_host(options.row.kernels) else []),
+        *(
+            [_plain_in_loops()]
+            if options.row.kernels and splits_on_host(options.row.kernels)
+            else []
+        ),
         FuseSequenceMapPass(fusing),
         _unrolled_loops(lacks, promises),
         UnrollSequenceMapPass(is_fused=True),

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.made import operands
+from passes.reading.equations import lettered
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -28,10 +29,12 @@ def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir
     ``btd,bsd->bts`` is ``MatMul(x, Transpose(y))``. What may be spread from size 1 before it is
     summed is spread. None where an operand has a letter twice.
     """
-    terms, result = _terms(node)
     first, *rest = values = operands(node)
-    if not all(_is_plain(v, t, types) for v, t in zip(values, terms, strict=True)):
+    shapes = [dims for value in values if (dims := types.dims(value)) is not None]
+    found = lettered(node, list(map(len, shapes))) if len(shapes) == len(values) else None
+    if found is None or any(len(term) != len(set(term)) for term in found[0]):
         return None
+    terms, result = found
     even = _even(values, terms, types)
     product = _Term(first, terms[0]).kept(builder, "".join([result, *terms[1:]]))
     for i, (value, letters) in enumerate(zip(rest, terms[1:], strict=True), 1):
@@ -39,21 +42,6 @@ def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir
         right = _Term(value, letters).kept(builder, later + product.letters)
         product = product.times(builder, right, later, even)
     return [product.spread(builder, result).value]
-
-
-def _terms(node: ir.Node) -> tuple[list[str], str]:
-    """Return the letters of each operand, and of the result."""
-    equation = node.attributes.get_string("equation", "").replace(" ", "")
-    left, arrow, result = equation.partition("->")
-    if not arrow:
-        result = "".join(sorted(c for c in left if c.isalpha() and left.count(c) == 1))
-    return left.split(","), result
-
-
-def _is_plain(value: ir.Value, term: str, types: Types) -> bool:
-    """Whether each axis has a letter of its own."""
-    dims = types.dims(value)
-    return dims is not None and len(dims) == len(term) == len(set(term))
 
 
 def _even(values: Sequence[ir.Value], terms: Sequence[str], types: Types) -> set[str]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.equations import lettered
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.masked import cut_to, lengths_of, masked
 from passes.batching.flat.moves import restacked, stacked_rule
@@ -19,6 +18,7 @@ from passes.batching.flat.row_by_row import matrix_rows
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
+from passes.reading.equations import lettered
 
 __all__ = ["einsum", "product"]
 
@@ -41,7 +41,10 @@ def product(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Einsum: what is summed over is padded with zeros."""
     present = [ctx.operand(operands, index) for index in range(len(operands))]
-    terms, result = lettered(ctx, node, [x.rank for x in present])
+    found = lettered(node, [x.rank for x in present])
+    if found is None:
+        raise Decline(Code.NO_RULE, "its equation has another rank than its operands")
+    terms, result = found
     if any(len(set(term)) < len(term) for term in terms):
         raise Decline(Code.NO_RULE, "its equation has a letter twice in a term")
     return _summed(ctx, node, present, terms, result)
@@ -86,8 +89,6 @@ def _sizes(
     """
     found: dict[str, Lengths] = {}
     for x, names in zip(operands, terms, strict=True):
-        if len(names) != x.rank:
-            raise Decline(Code.NO_RULE, "its equation has another rank than its operands")
         if x.differs:
             for axis, lengths in lengths_of(ctx, x).items():
                 known = found.setdefault(names[axis], lengths)

@@ -24,7 +24,7 @@ LengthsKey: TypeAlias = Linear | tuple[Linear, ...] | None
 """How many rows are left of a sample, or what else tells that."""
 
 FAR = 2**31
-"""Bounds and steps that lead further than any row are written as this one, which compares right."""
+"""Bounds and steps that lead further than any row are written so, which compares right."""
 
 
 def cut_rows(

@@ -13,7 +13,6 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.elementwise import between
-from passes.batching.equations import lettered
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
@@ -31,6 +30,7 @@ from passes.batching.places import places_in_all
 from passes.batching.tabular import require_widths, side_by_side
 from passes.decisions import Code, Decline
 from passes.graph.picking import pick
+from passes.reading.equations import lettered
 
 __all__ = [
     "cast_like_rows",
@@ -145,10 +145,10 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The first letter of every packed term is the first of the result and in no other place."""
     given, lengths = [ctx.operand(operands, i) for i in range(len(operands))], lengths_of(operands)
-    terms, result = lettered(ctx, node, [x.rank for x in given])
-    letter = result[:1]
-    if not letter:
+    found = lettered(node, [x.rank for x in given])
+    if found is None or not found[1]:
         raise crosses(node.op_type)
+    terms, letter = found[0], found[1][0]
     for term, x in zip(terms, given, strict=True):
         if x.is_stacked:
             raise Decline(Code.BATCHED_OPERAND, "an operand differs beside packed samples")

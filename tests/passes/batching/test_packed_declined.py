@@ -148,12 +148,8 @@ SUMS = {
         "Einsum ragged",
     ),
     "a sum, any axes behind": (
-        of('y = Einsum<equation = "i...,ij->j...">(x, w)', x=X, w=SQUARE),
+        of('y = Einsum<equation = "i...,jk->j...">(x, w)', x=X, w=WEIGHTS),
         "Einsum ragged",
-    ),
-    "a sum, an axis of any that goes": (
-        of('y = Einsum<equation = "...i,ij->j">(x, w)', x=X, w=WEIGHTS),
-        "Einsum no-rule",
     ),
     "a sum, a diagonal": (
         of('y = Einsum<equation = "ii,kl->i">(x, w)', x=ragged(3, lengths=(3, 3, 3)), w=WEIGHTS),

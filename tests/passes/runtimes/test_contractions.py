@@ -12,7 +12,7 @@ from rewriter.model_files.checking import check
 from tests.passes.runtimes.test_sidestep import parse
 from tests.passes.runtimes.upstream import run
 
-SIZES = {"b": 2, "c": 3, "t": 4, "s": 5, "d": 6, "e": 7}
+SIZES = {"b": 2, "c": 3, "t": 4, "s": 5, "d": 6, "e": 7, "n": 3}
 EQUATIONS = (
     "btd,bsd->bts",
     "btd,bsd->bst",
@@ -35,13 +35,20 @@ EQUATIONS = (
     "btd,btd->b",
     "tbd,bds->s",
 )
-STAYS = ("bdd,bd->b", "btd->bt", "...d,...d->...")
+ANY_AXES = (
+    "...d,...d->...",
+    "...td,sd->...ts",
+    "...td,...sd",
+    "dt,...s->...td",
+    "s..., ts -> ...t",
+)
+STAYS = ("bdd,bd->b", "btd->bt", "...dd,...d->...")
 
 
 def product(equation: str, opset: int = 22) -> ir.Model:
     terms = equation.partition("->")[0].split(",")
     inputs = ", ".join(
-        f"float[{','.join(term.strip().upper().replace('...', 'N'))}] x{i}"
+        f"float[{','.join(term.strip().replace('...', 'n').upper())}] x{i}"
         for i, term in enumerate(terms)
     )
     operands = ", ".join(f"x{i}" for i in range(len(terms)))
@@ -57,7 +64,7 @@ def operators(model: ir.Model) -> set[str]:
 
 
 @pytest.mark.parametrize("empty", ["", "b", "d", "t", "s"])
-@pytest.mark.parametrize("equation", EQUATIONS)
+@pytest.mark.parametrize("equation", [*EQUATIONS, *ANY_AXES])
 def test_einsum_as_matrix_products(equation: str, empty: str) -> None:
     model = product(equation)
     assert SidestepDefectsPass()(model).modified
@@ -65,7 +72,7 @@ def test_einsum_as_matrix_products(equation: str, empty: str) -> None:
     assert "Einsum" not in operators(model)
     sizes = SIZES | dict.fromkeys(empty, 0)
     rng = np.random.default_rng(0)
-    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    terms = equation.replace(" ", "").replace("...", "n").partition("->")[0].split(",")
     feeds = {
         f"x{i}": rng.integers(-4, 5, [sizes[c] for c in term]).astype(np.float32)
         for i, term in enumerate(terms)

@@ -235,7 +235,10 @@ def opened(proto: onnx.ModelProto) -> Callable[[Mapping[str, Array]], list[Array
 
     def run(feeds: Mapping[str, Array]) -> list[Array]:
         outputs = session.run(None, {k: v for k, v in feeds.items() if k in given})
-        return [x.astype(object) if x.dtype.kind == "U" else x for x in outputs]
+        return [
+            x.astype(object) if isinstance(x, np.ndarray) and x.dtype.kind == "U" else x
+            for x in outputs
+        ]
 
     return run
 

@@ -18,25 +18,46 @@ from passes.graph.made import made_by, operand, operands, skip_identities, throu
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.slice_bounds import axes_cut, cuts_of
+from passes.typing.value_types import Typing
 
 __all__ = ["CheckedPlaces"]
 
 _FORMS = ("Cast", "Expand", "Reshape", "Squeeze", "Unsqueeze")
-"""Operators that give one number another shape or another integer type."""
+"""Operators that give one number another shape or another type."""
+
+_INDICES = (ir.DataType.INT32, ir.DataType.INT64)
 
 
 class CheckedPlaces:
     """Reads the checked places of one body."""
 
-    def __init__(self, facts: LoopFacts) -> None:
-        """Set up the reader."""
+    def __init__(self, facts: LoopFacts, typing: Typing) -> None:
+        """Set up the reader.
+
+        Args:
+            facts: What is known of the body.
+            typing: The typing.
+        """
+        self._typing = typing
         self._body, self._evaluator = facts.iteration.body, facts.evaluator
         self._same: Mapping[ir.Value, ir.Value] = made_twice(facts.scope)
 
     def root(self, value: ir.Value) -> ir.Value:
         """Return what one number was before it was given a shape; alike ones are one value."""
-        value = through(value, _FORMS, self._body)
+        value = self._before_forms(value)
         return skip_identities(self._same.get(value, value))
+
+    def _before_forms(self, value: ir.Value) -> ir.Value:
+        """Return what a value was made of; a Cast of anything but an index makes another number."""
+        while (node := made_by(value, *_FORMS, body=self._body)) is not None:
+            if node.op_type == "Cast" and not self._keeps_index(node):
+                break
+            value = operand(node, 0)
+        return skip_identities(value)
+
+    def _keeps_index(self, cast: ir.Node) -> bool:
+        is_index = cast.attributes.get_int("to", 0) in _INDICES
+        return is_index and self._typing.dtype(operand(cast, 0)) in _INDICES
 
     def unchecked(self, value: ir.Value, tensor: ir.Value) -> ir.Value | None:
         """Return the one row that is picked if its place is one of a tensor, None for another.

@@ -67,7 +67,7 @@ def find_keyed_reads(carried: Carried, facts: LoopFacts, typing: Typing) -> list
         return []
     if skip_identities(operand(scatter, 0)) is not carried.inner:
         return []
-    key = _key(operand(scatter, 1), facts) or _checked_key(scatter, carried, facts)
+    key = _key(operand(scatter, 1), facts) or _checked_key(scatter, carried, facts, typing)
     if key is None or key.root in dependent_values(body, carried.inner):
         return []
     row, made = _row_of(scatter, key, body, typing, dims[1:])
@@ -142,9 +142,11 @@ def _is_counted(number: Linear | None) -> bool:
     return number is not None and bool(number.coefficient(TRIP) or number.number is not None)
 
 
-def _checked_key(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> _Key | None:
+def _checked_key(
+    scatter: ir.Node, carried: Carried, facts: LoopFacts, typing: Typing
+) -> _Key | None:
     """Return the number that names the one place of a ScatterND if there is such a place."""
-    checked = CheckedPlaces(facts)
+    checked = CheckedPlaces(facts, typing)
     value = checked.unchecked(operand(scatter, 1), carried.inner)
     if value is None or _is_counted(facts.evaluator.number(value)):
         return None

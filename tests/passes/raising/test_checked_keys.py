@@ -61,6 +61,9 @@ def test_no_loop_is_left(name: str) -> None:
 NEAR = {
     "it writes beside what it reads": _text(TURNED, "w = Mod (m, five)"),
     "it writes to fewer places": _text(TURNED, "w = Identity (k)", most=2),
+    "a byte of the key is checked": _text(
+        AS_GIVEN, "h = Cast <to = 3> (key) w = Cast <to = 7> (h)"
+    ),
     "more is read elsewhere": _text(TURNED, "w = Identity (k)").replace(
         "r = Sub (e, old)", "q = ReduceMax <keepdims = 0> (s, zero1) r = Sub (q, old)"
     ),

@@ -48,7 +48,7 @@ class CheckedPlaces:
         return skip_identities(self._same.get(value, value))
 
     def _before_forms(self, value: ir.Value) -> ir.Value:
-        """Return what a value was made of; a Cast of anything but an index makes another number."""
+        """Return what a value was made of; a Cast of what is no index makes another number."""
         while (node := made_by(value, *_FORMS, body=self._body)) is not None:
             if node.op_type == "Cast" and not self._keeps_index(node):
                 break

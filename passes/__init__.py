@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from passes.batching.context import Context, Operand, Output
     from passes.batching.elementwise import broadcasting, elementwise
     from passes.batching.registration import register
+    from passes.common_subexpressions import EliminateCommonSubexpressionsPass
     from passes.decisions import Code, Decision, Decline, Reason, Verdict
     from passes.eliminate import EliminateSequencesPass
     from passes.errors import RewriteError
@@ -33,6 +34,7 @@ __all__ = [
     "Context",
     "Decision",
     "Decline",
+    "EliminateCommonSubexpressionsPass",
     "EliminateSequencesPass",
     "ExpandSequenceMapPass",
     "FoldBranchesPass",
@@ -62,6 +64,7 @@ _MODULES = {
     "Context": "passes.batching.context",
     "Decision": "passes.decisions",
     "Decline": "passes.decisions",
+    "EliminateCommonSubexpressionsPass": "passes.common_subexpressions",
     "EliminateSequencesPass": "passes.eliminate",
     "ExpandSequenceMapPass": "passes.expand",
     "FoldBranchesPass": "passes.fold_branches",

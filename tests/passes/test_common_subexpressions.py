@@ -64,6 +64,11 @@ CASES = {
         "(float[N] x) => (float[N] y, float[N] z) { y = Neg (x) z = Neg (x) }",
         {"Neg": 2},
     ),
+    "an output that is left out": (
+        """(float[N] x) => (float[N] y, int64[N] j)
+        { a, "", r = Unique (x) b, i, s = Unique (x) y = Gather (a, s) j = Add (r, i) }""",
+        {"Unique": 2, "Gather": 1, "Add": 1},
+    ),
     "what draws": (
         """(float[N] x) => (float[N] y)
         { a = RandomNormalLike (x) b = RandomNormalLike (x) y = Add (a, b) }""",

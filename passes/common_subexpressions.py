@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import PATH_KEY, is_default_domain, is_operator, subgraphs
 from passes.graph.names import make_names_unique
-from passes.runtimes.authored import OthersPass, outermost_graphs
+from passes.runtimes.authored import Authored, OthersPass, outermost_graphs
 
 __all__ = ["EliminateCommonSubexpressionsPass"]
 
@@ -33,10 +33,21 @@ _MOST_BYTES = 256
 class EliminateCommonSubexpressionsPass(OthersPass):
     """Read an equal node in front of a node that was written, in place of that node.
 
-    The nodes of the model's author stay, moved ones too; others may read them. The branch of an
-    If reads what stands in front of the If. A body of a Loop or Scan reads nothing in this way:
-    where its values lie may differ from where it runs.
+    The nodes of the model's author stay, moved ones too; others may read them. A body of a Loop
+    or Scan reads nothing that stands around it in this way: where values lie may differ from
+    where it runs.
     """
+
+    def __init__(self, authored: Authored | None = None, *, into_branches: bool = True) -> None:
+        """Set up the pass.
+
+        Args:
+            authored: The model as its author wrote it; None for none of its nodes.
+            into_branches: Whether the branch of an If reads what stands in front of the If. On a
+                device that may take a copy.
+        """
+        super().__init__(authored)
+        self._into_branches = into_branches
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
@@ -45,33 +56,33 @@ class EliminateCommonSubexpressionsPass(OthersPass):
             return ir.passes.PassResult(model, False)
         modified = make_names_unique(model)
         for graph in outermost_graphs(model):
-            modified |= _merge(graph, written, {})
+            modified |= self._merge(graph, written, {})
         return ir.passes.PassResult(model, modified)
 
+    def _merge(self, graph: ir.Graph, written: Collection[ir.Node], known: _Known) -> bool:
+        """Merge the nodes of a graph, and of the graphs inside of it.
 
-def _merge(graph: ir.Graph, written: Collection[ir.Node], known: _Known) -> bool:
-    """Merge the nodes of a graph, and of the graphs inside of it.
-
-    Args:
-        graph: The graph.
-        written: The nodes that may go.
-        known: The nodes in front of it, by what they compute; those of the graph join them.
-    """
-    modified = False
-    for node in graph:
-        for _, inner in subgraphs(node):
-            before: _Known = ChainMap({}, known) if is_operator(node, "If") else {}
-            modified |= _merge(inner, written, before)
-        key = _computes(node)
-        if key is None:
-            continue
-        same = known.setdefault(key, node)
-        is_result = any(value.is_graph_output() for value in node.outputs)
-        if same is not node and node in written and not is_result:
-            ir.convenience.replace_all_uses_with(node.outputs, same.outputs)
-            graph.remove(node, safe=True)
-            modified = True
-    return modified
+        Args:
+            graph: The graph.
+            written: The nodes that may go.
+            known: The nodes in front of it, by what they compute; those of the graph join them.
+        """
+        modified = False
+        for node in graph:
+            for _, inner in subgraphs(node):
+                reads = self._into_branches and is_operator(node, "If")
+                before: _Known = ChainMap({}, known) if reads else {}
+                modified |= self._merge(inner, written, before)
+            key = _computes(node)
+            if key is None:
+                continue
+            same = known.setdefault(key, node)
+            is_result = any(value.is_graph_output() for value in node.outputs)
+            if same is not node and node in written and not is_result:
+                ir.convenience.replace_all_uses_with(node.outputs, same.outputs)
+                graph.remove(node, safe=True)
+                modified = True
+        return modified
 
 
 def _computes(node: ir.Node) -> Hashable | None:

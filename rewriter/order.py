@@ -227,7 +227,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored, typing = Authored(model), KeptTyping()
-    passes.append(EliminateCommonSubexpressionsPass(authored))
+    for_device = bool(options.row.kernels)
+    passes.append(EliminateCommonSubexpressionsPass(authored, into_branches=not for_device))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored, typing))
     passes += [

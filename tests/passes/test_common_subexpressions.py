@@ -122,6 +122,12 @@ def test_the_author_keeps_every_node(name: str) -> None:
     assert merged(text, authored=True) == before
 
 
+def test_for_a_device_a_branch_reads_nothing_in_front() -> None:
+    text, _ = CASES["a branch reads what stands in front"]
+    model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
+    assert not EliminateCommonSubexpressionsPass(into_branches=False)(model).modified
+
+
 def test_equal_names_in_a_branch_are_told_apart() -> None:
     """A branch has a value of its own by the name of the one that it comes to read."""
     text = """(float[N] x, bool c) => (float[N] y)

@@ -97,8 +97,8 @@ def _computes(node: ir.Node) -> Hashable | None:
         if value is None:
             return None
         attributes.append((name, attribute.type, value))
-    given = tuple(bool(value.name) for value in node.outputs)  # one may be left out
-    return (node.op_type, node.overload, tuple(node.inputs), given, tuple(attributes))
+    left_out = tuple(value.name == "" for value in node.outputs)
+    return (node.op_type, node.overload, tuple(node.inputs), left_out, tuple(attributes))
 
 
 def _value(attribute: ir.Attr) -> Hashable | None:

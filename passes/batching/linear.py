@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.reading.equations import free_letters, terms_of
+from passes.graph.equations import free_letters, terms_of
 
 __all__ = [
     "det",
@@ -160,7 +160,7 @@ def det(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
 def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """A letter of its own for the batch axis, in front of every stacked term and of the result."""
     given = [ctx.operand(operands, i) for i in range(len(operands))]
-    terms, result = terms_of(node)
+    terms, result = terms_of(node.attributes.get_string("equation", ""))
     free = free_letters(terms)[:1]
     if not free:
         raise Decline(Code.NO_RULE, "the equation uses every letter")

@@ -26,6 +26,7 @@ _FORMS = ("Cast", "Expand", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that give one number another shape or another type."""
 
 _INDICES = (ir.DataType.INT32, ir.DataType.INT64)
+"""The types of indices, the smaller one first."""
 
 
 class CheckedPlaces:
@@ -48,7 +49,7 @@ class CheckedPlaces:
         return skip_identities(self._same.get(value, value))
 
     def _before_forms(self, value: ir.Value) -> ir.Value:
-        """Return what a value was made of; a Cast of what is no index makes another number."""
+        """Return what a value was made of; a Cast to a smaller type makes another number."""
         while (node := made_by(value, *_FORMS, body=self._body)) is not None:
             if node.op_type == "Cast" and not self._keeps_index(node):
                 break
@@ -56,8 +57,8 @@ class CheckedPlaces:
         return skip_identities(value)
 
     def _keeps_index(self, cast: ir.Node) -> bool:
-        is_index = cast.attributes.get_int("to", 0) in _INDICES
-        return is_index and self._typing.dtype(operand(cast, 0)) in _INDICES
+        given, made = self._typing.dtype(operand(cast, 0)), cast.attributes.get_int("to", 0)
+        return given in _INDICES and made in _INDICES[_INDICES.index(given) :]
 
     def unchecked(self, value: ir.Value, tensor: ir.Value) -> ir.Value | None:
         """Return the one row that is picked if its place is one of a tensor, None for another.

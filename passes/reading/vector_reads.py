@@ -151,11 +151,16 @@ def _is_one(start: Linear, end: Linear, step: Linear) -> bool:
 
 
 def _needs_one_number(evaluator: NumberReader, vector: ir.Value) -> bool:
-    """Whether all readers of a vector fail where it is empty, and there are some."""
+    """Whether all readers of a vector fail where it is empty, and there are some.
+
+    One in a branch fails only where the branch is taken.
+    """
     readers = [use.node for use in vector.uses()]
     if not readers or vector.is_graph_output():
         return False
-    return all(_fails_on_nothing(evaluator, node, vector) for node in readers)
+    maker = vector.producer()
+    beside = all(maker is not None and node.graph is maker.graph for node in readers)
+    return beside and all(_fails_on_nothing(evaluator, node, vector) for node in readers)
 
 
 def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.equations import lettered
 from passes.graph.made import operands
-from passes.reading.equations import lettered
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -31,7 +31,11 @@ def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir
     """
     first, *rest = values = operands(node)
     shapes = [dims for value in values if (dims := types.dims(value)) is not None]
-    found = lettered(node, list(map(len, shapes))) if len(shapes) == len(values) else None
+    found = (
+        lettered(node.attributes.get_string("equation", ""), list(map(len, shapes)))
+        if len(shapes) == len(values)
+        else None
+    )
     if found is None or any(len(term) != len(set(term)) for term in found[0]):
         return None
     terms, result = found

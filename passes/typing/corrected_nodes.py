@@ -18,6 +18,7 @@ from passes.graph.graphs import (
 from passes.typing.corrections import axes_of_cut, counted_axis, is_whole, pass_whole
 from passes.typing.protos import subgraph_pairs
 from passes.typing.stand_ins import (
+    stand_in_contracted,
     stand_in_counted,
     stand_in_cut,
     stand_in_framed,
@@ -35,7 +36,7 @@ _STEPS = 256
 
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
 
-CORRECTED = ("CenterCropPad", "Range", "Resize", "STFT", "Slice", "TopK", *_POOLS)
+CORRECTED = ("CenterCropPad", "Einsum", "Range", "Resize", "STFT", "Slice", "TopK", *_POOLS)
 """Operators that inference reads wrongly."""
 
 
@@ -49,7 +50,8 @@ def correct_nodes(
     that there is would get dimensions of new names, and one by unknown bounds, or a crop, knows
     none at all, nor does a TopK of an unknown number. A Range up to a dimension gets a new name
     for it. A pool that rounds up has too many windows below opset 22, some that begin behind the
-    image. An STFT of a signal of open length knows nothing.
+    image. An STFT of a signal of open length knows nothing. An Einsum takes for the size of an
+    axis the first that it meets, which may be a 1 that is spread.
 
     Args:
         graph: The graph.
@@ -66,6 +68,8 @@ def correct_nodes(
         elif node.op_type == "TopK":
             if len(node.inputs) > 1 and constant_value(node.inputs[1]) is None:
                 stand_in_sorted(node_proto)
+        elif node.op_type == "Einsum":
+            stand_in_contracted(node_proto)
         elif node.op_type == "STFT":
             stand_in_framed(node_proto, _number(node, 1), _frame_size(node))
         elif node.op_type in _POOLS:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from passes.typing.contracted import contracted
 from passes.typing.own_operators import NodeCall, register_operator
 
 __all__ = [
@@ -210,6 +211,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     ("ai.onnx.ml", "SVMClassifier"): _classifier,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): _tree_regressor,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _classifier,
+    (DOMAIN, "Contracted"): contracted,
     (DOMAIN, "Cut"): _cut,
     (DOMAIN, "Counted"): _counted,
     (DOMAIN, "Framed"): _framed,

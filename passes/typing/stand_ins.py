@@ -13,6 +13,7 @@ import onnx
 from passes.typing.shape_functions import DOMAIN, stand_in_typed
 
 __all__ = [
+    "stand_in_contracted",
     "stand_in_counted",
     "stand_in_cut",
     "stand_in_framed",
@@ -37,6 +38,12 @@ def stand_in_cut(node: onnx.NodeProto, axes: Iterable[int]) -> None:
     if named:
         node.attribute.append(onnx.helper.make_attribute("axes", named))
     node.domain, node.op_type = DOMAIN, "Cut"
+    stand_in_typed(node)
+
+
+def stand_in_contracted(node: onnx.NodeProto) -> None:
+    """Let inference spread the axes of size 1 of the operands of an Einsum."""
+    node.domain, node.op_type = DOMAIN, "Contracted"
     stand_in_typed(node)
 
 

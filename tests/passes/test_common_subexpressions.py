@@ -136,3 +136,10 @@ def test_equal_names_in_a_branch_are_told_apart() -> None:
         else_branch = e () => (float[N] r) { b = Relu (x) r = Abs (b) }>
       b = Exp (a) y = Add (b, i) }"""
     assert merged(text)["Neg"] == 1
+
+
+def test_an_output_that_is_left_out_is_not_read() -> None:
+    text = """(float[A,B,C] x, float[1,8,C] w, float[1,8,2] r) => (float[A,1,B,2] y)
+    { "", h = LSTM <hidden_size = 2> (x, w, r) a, b = LSTM <hidden_size = 2> (x, w, r)
+      c = Neg (h) d = Neg (a) y = Add (c, d) }"""
+    assert merged(text)["LSTM"] == 2

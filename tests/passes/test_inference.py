@@ -175,6 +175,34 @@ def test_a_resize_by_scales_makes_as_many_places_as_runtimes_agree_on(
     assert tuple(dim if isinstance(dim, int) else None for dim in found) == expected
 
 
+@pytest.mark.parametrize(
+    ("shapes", "equation", "expected"),
+    [
+        ("1,3|2,N,4", "...a,b...d->...dba", ("z.1", 4, 2, 3)),
+        ("1,3|5,3", "ba,ba->ba", (5, 3)),
+        ("1,3|N,3", "ba,ba->ba", ("z.0", 3)),
+        ("1,3|N,3", "ba,ba", ()),
+        ("N,3|1,3", "...a,...a->...a", ("x.0", 3)),
+        ("N,3|M,3", "...a,...a->...a", (None, 3)),
+        ("N,3|5,3", "ba,ba->ba", (5, 3)),
+        ("1,3|1,3", "ba,ba->ab", (3, 1)),
+    ],
+)
+def test_an_axis_of_size_1_of_an_einsum_is_spread(
+    shapes: str, equation: str, expected: tuple[int | str | None, ...]
+) -> None:
+    """ONNX's inference takes the first size that it meets."""
+    one, other = shapes.split("|")
+    typings, named = both(
+        f"{HEADER}g (float[{one}] x, float[{other}] z) => (float[] y) "
+        f'{{ y = Einsum <equation = "{equation}"> (x, z) }}'
+    )
+    told = {*(typings.proven.dims(named["x"]) or ()), *(typings.proven.dims(named["z"]) or ())}
+    found = typings.proven.dims(named["y"])
+    assert found is not None
+    assert tuple(dim if dim in told else None for dim in found) == expected
+
+
 _FRAMED = "<float[8] w = {1, 2, 3, 4, 4, 3, 2, 1}>"
 
 

@@ -18,7 +18,7 @@ from passes.batching.flat.row_by_row import matrix_rows
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
-from passes.reading.equations import lettered
+from passes.graph.equations import lettered
 
 __all__ = ["einsum", "product"]
 
@@ -41,7 +41,7 @@ def product(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Einsum: what is summed over is padded with zeros."""
     present = [ctx.operand(operands, index) for index in range(len(operands))]
-    found = lettered(node, [x.rank for x in present])
+    found = lettered(node.attributes.get_string("equation", ""), [x.rank for x in present])
     if found is None:
         raise Decline(Code.NO_RULE, "its equation has another rank than its operands")
     terms, result = found

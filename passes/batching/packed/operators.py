@@ -29,8 +29,8 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.places import places_in_all
 from passes.batching.tabular import require_widths, side_by_side
 from passes.decisions import Code, Decline
+from passes.graph.equations import lettered
 from passes.graph.picking import pick
-from passes.reading.equations import lettered
 
 __all__ = [
     "cast_like_rows",
@@ -145,7 +145,7 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The first letter of every packed term is the first of the result and in no other place."""
     given, lengths = [ctx.operand(operands, i) for i in range(len(operands))], lengths_of(operands)
-    found = lettered(node, [x.rank for x in given])
+    found = lettered(node.attributes.get_string("equation", ""), [x.rank for x in given])
     if found is None or not found[1]:
         raise crosses(node.op_type)
     terms, letter = found[0], found[1][0]

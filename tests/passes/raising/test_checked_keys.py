@@ -64,6 +64,7 @@ NEAR = {
     "a byte of the key is checked": _text(
         AS_GIVEN, "h = Cast <to = 3> (key) w = Cast <to = 7> (h)"
     ),
+    "half of the key is checked": _text(AS_GIVEN, "h = Cast <to = 6> (key) w = Cast <to = 7> (h)"),
     "more is read elsewhere": _text(TURNED, "w = Identity (k)").replace(
         "r = Sub (e, old)", "q = ReduceMax <keepdims = 0> (s, zero1) r = Sub (q, old)"
     ),
@@ -76,3 +77,11 @@ def test_what_is_close_to_it_stays_and_computes_what_it_did(name: str) -> None:
     found = read(before)
     assert found.loops == 1
     assert same(before, found.model, *map(_feeds, KEYS)) == len(KEYS)
+
+
+def test_a_key_that_does_not_fit_in_32_bits_is_another_key_there() -> None:
+    text = _text("h = Cast <to = 6> (key) k = Cast <to = 7> (h)", "w = Identity (k)")
+    before = model(text, 18)
+    found = read(before)
+    assert found.loops == 0
+    assert same(before, found.model, _feeds([1, 2, 2**32 + 1, 1])) == 1

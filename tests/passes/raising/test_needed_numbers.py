@@ -49,3 +49,22 @@ def test_a_list_of_rows_of_any_length_is_not_one_row() -> None:
     text = text.replace("number =", "u = Slice (e, zero1, i2, zero1) number =")
     before = model(text, 18)
     assert same(before, read(before).model, _feed(1, 1)) == 1
+
+
+IN_BRANCH = """g (float[N,4] x, int64[K] k, bool[N] flags) => (float[N,4] y)
+  <bool go = {1}, int64[1] zero1 = {0}, int64[1] one1 = {1}>
+{ shape = Shape <start = 0, end = 1> (x) n = Squeeze (shape, zero1)
+  y = Loop (n, go) <body = b (int64 i, bool c) => (bool d, float[4] o) {
+    e = Gather (x, i) flag = Gather (flags, i) d = Identity (c)
+    i1 = Unsqueeze (i, zero1) i2 = Add (i1, one1) number = Slice (k, i1, i2)
+    o = If (flag) <
+      then_branch = t () => (float[4] p) {
+        at = Squeeze (number, zero1) f = Cast <to = 1> (at) p = Add (e, f) },
+      else_branch = l () => (float[4] q) { q = Neg (e) }> }> }"""
+
+
+def test_a_number_that_a_branch_needs_may_be_missing_where_it_is_not_taken() -> None:
+    before = model(IN_BRANCH, 18)
+    flags = np.array([True, False, True, False, False])
+    feed = {"x": rows(5, 4), "k": np.array([4, 1, 3]), "flags": flags}
+    assert same(before, read(before).model, feed) == 1

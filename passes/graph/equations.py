@@ -8,21 +8,18 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-import onnx_ir as ir
-
 __all__ = ["free_letters", "lettered", "terms_of"]
 
 _ANY = "..."
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
-def terms_of(node: ir.Node) -> tuple[list[str], str]:
+def terms_of(equation: str) -> tuple[list[str], str]:
     """Return the term of each operand, and that of the result, as they are written.
 
     A result that is not written has the ellipsis in front, and then what is there once.
     """
-    equation = node.attributes.get_string("equation", "").replace(" ", "")
-    given, arrow, result = equation.partition("->")
+    given, arrow, result = equation.replace(" ", "").partition("->")
     if not arrow:
         names = given.replace(".", "").replace(",", "")
         once = sorted(letter for letter in set(names) if names.count(letter) == 1)
@@ -36,17 +33,19 @@ def free_letters(terms: Sequence[str]) -> list[str]:
     return [letter for letter in _LETTERS if letter not in taken]
 
 
-def lettered(node: ir.Node, ranks: Sequence[int]) -> tuple[list[str], str] | None:
+def lettered(equation: str, ranks: Sequence[int]) -> tuple[list[str], str] | None:
     """Return the same with a letter for each axis that an ellipsis stands for.
 
     Args:
-        node: The Einsum.
-        ranks: The ranks of its operands.
+        equation: The equation.
+        ranks: The ranks of the operands.
 
     Returns:
         The terms and the result; None where they do not fit the operands.
     """
-    terms, result = terms_of(node)
+    terms, result = terms_of(equation)
+    if len(terms) != len(ranks):
+        return None
     counts = [
         rank - len(term.replace(_ANY, "")) if _ANY in term else 0
         for term, rank in zip(terms, ranks, strict=True)

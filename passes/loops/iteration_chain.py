@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -11,6 +11,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_body
+from passes.loops.lists_as_tensors import axis_of_joins, become_tensors
 from passes.loops.unrolled import handed_to, stacked_rows, value_now
 from passes.reading.iterations import Carried, Collected, Iteration, read_iteration
 from passes.typing import Typings
@@ -46,6 +47,7 @@ class IterationChain:
         iteration: The Loop.
         ends: The carried values of which something is read, each with what that is.
         collected: The collected values that are read, each with what that is.
+        axes: The axis of each list that the copies join piece by piece, by the input of the body.
         most: The largest number of iterations.
         typings: Both typings of the model; they gain the types of the copies.
     """
@@ -53,6 +55,7 @@ class IterationChain:
     iteration: Iteration
     ends: Sequence[tuple[Carried, ChainResult]]
     collected: Sequence[tuple[Collected, ChainResult]]
+    axes: Mapping[ir.Value, int]
     most: int
     typings: Typings
 
@@ -81,11 +84,16 @@ class IterationChain:
             for one in read
             if one.output is state.result
         ]
-        if not all(_is_written_out(*end) for end in ends) or len(ends) + len(collected) < len(
-            read
-        ):
+        axes: dict[ir.Value, int] = {}
+        for state in [state for state, one in ends if not _is_written_out(state, one)]:
+            joins = [one.join for other, one in ends if other is state and one.join is not None]
+            axis = axis_of_joins(iteration, state, joins, typings.declared)
+            if axis is None:
+                return None
+            axes[state.inner] = axis
+        if len(ends) + len(collected) < len(read):
             return None
-        return cls(iteration, ends, collected, most, typings)
+        return cls(iteration, ends, collected, axes, most, typings)
 
     @property
     def results(self) -> list[ir.Value]:
@@ -108,7 +116,12 @@ class IterationChain:
         Returns:
             The values of the results.
         """
-        states = [carried.initial for carried in self.iteration.states]
+        joins = {state.inner: one.join for state, one in self.ends if state.inner in self.axes}
+        states = [
+            carried.initial if join is None else _joined(builder, carried.initial, join)
+            for carried in self.iteration.states
+            for join in [joins.get(carried.inner)]
+        ]
         rows: list[list[ir.Value]] = [[] for _ in self.collected]
         if not self.needs_one:
             return self._write_from(builder, count, 0, states, rows)
@@ -152,8 +165,12 @@ class IterationChain:
         """Record one iteration; return what it hands on, and all that is collected by now."""
         values = handed_to(builder, self.iteration, trip, self.most, self.typings.proven)
         values |= {c.inner: now for c, now in zip(self.iteration.states, states, strict=True)}
-        builder.nodes.extend(copy_body(self.iteration.body, values))
-        self.typings.copy(values)
+        copies = copy_body(self.iteration.body, values)
+        for axis in self.axes.values():
+            become_tensors(copies, axis)
+        builder.nodes.extend(copies)
+        declared = self.typings.declared
+        self.typings.copy({v: new for v, new in values.items() if not declared.is_sequence(v)})
         by_now = [
             [*row, value_now(values, one.inner)]
             for row, (one, _) in zip(rows, self.collected, strict=True)
@@ -165,7 +182,10 @@ class IterationChain:
     ) -> list[ir.Value]:
         """Record the results as values of this graph."""
         now = dict(zip((c.inner for c in self.iteration.states), states, strict=True))
-        handed_on = [_read(builder, now[state.inner], one) for state, one in self.ends]
+        handed_on = [
+            _read(builder, now[state.inner], None if state.inner in self.axes else one.join)
+            for state, one in self.ends
+        ]
         stacked = zip(self.collected, rows, strict=True)
         return [*handed_on, *(stacked_rows(builder, one, row) for (one, _), row in stacked)]
 
@@ -184,10 +204,12 @@ def _is_written_out(state: Carried, result: ChainResult) -> bool:
     return result.join is None or (value is state.inner is not state.next)
 
 
-def _read(builder: Builder, state: ir.Value, result: ChainResult) -> ir.Value:
-    """Record what is read of a carried value."""
-    if result.join is None:
-        return builder.op("Identity", [state])
-    values: dict[ir.Value, ir.Value | None] = {operand(result.join, 0): state}
-    builder.nodes.extend(copy_body([result.join], values))
-    return value_now(values, result.join.outputs[0])
+def _read(builder: Builder, state: ir.Value, join: ir.Node | None) -> ir.Value:
+    """Record what is read of a carried value, joined to a tensor where it is a list."""
+    return builder.op("Identity", [state]) if join is None else _joined(builder, state, join)
+
+
+def _joined(builder: Builder, state: ir.Value, join: ir.Node) -> ir.Value:
+    values: dict[ir.Value, ir.Value | None] = {operand(join, 0): state}
+    builder.nodes.extend(copy_body([join], values))
+    return value_now(values, join.outputs[0])

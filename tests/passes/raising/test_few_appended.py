@@ -75,6 +75,20 @@ def test_a_list_that_may_stay_empty_has_no_copies() -> None:
     assert not any("copies of its body" in note for one in found.decisions for note in one.notes)
 
 
+@pytest.mark.parametrize("appended", [ALWAYS, SOMETIMES])
+def test_a_number_is_carried_beside_the_list(appended: str) -> None:
+    text = APPENDED.replace("BEGIN", ONE).replace("APPEND", f"{appended}  p2 = Add (p, w)")
+    text = text.replace("rows = Loop (n, go, begin)", "rows, more = Loop (n, go, begin, zero)")
+    text = text.replace("?,5]) s)", "?,5]) s, int64 p)").replace(
+        "?,5]) s2)", "?,5]) s2, int64 p2)"
+    )
+    given = model(text.replace("(float[R,5] r)", "(float[R,5] r, int64 more)"))
+    found = read(given, auto=True)
+    few = found.decisions[0].few
+    assert few
+    assert same(given, found.model, *map(feed, (0, 1, few, few + 1))) == 4
+
+
 def test_a_list_that_is_a_result_has_no_copies() -> None:
     text = APPENDED.replace("(float[R,5] r)", "(float[R,5] r, seq(float[?,5]) rows)")
     found = read(model(text.replace("BEGIN", ONE).replace("APPEND", ALWAYS)), auto=True)

@@ -7,7 +7,8 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -57,45 +58,53 @@ def doubled(joined: Joined, values: Sequence[ir.Value], step: Step) -> list[ir.V
         step: Records one step: given such tensors, the numbers of their rows, and how many rows
             before each the one stands that it is joined to.
     """
-    builder, count = joined.builder, joined.trips.static
-    if count is not None:
-        return _steps(builder, values, step, 0, count.bit_length())
+    builder, known = joined.builder, joined.trips.static
+    number = builder.op("Squeeze", [builder.shape(values[0], 0, 1), builder.ints(0)])
+    places = builder.arange(number)
+    if known is not None:
+        return _steps(builder, values, step, places, range(known.bit_length()))
     if not joined.branches:
-        return _steps(builder, values, step, _STAGES[0], _STAGES[-1])
-    return _staged(builder, values, step, _STAGES)
+        return _steps(builder, values, step, places, range(_STAGES[-1]))
+    return _staged(builder, values, step, _Rows(number, places), _STAGES)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """How many rows each step has, and their numbers: all steps have as many."""
+
+    number: ir.Value
+    places: ir.Value
 
 
 def _steps(
-    builder: Builder, values: Sequence[ir.Value], step: Step, first: int, last: int
+    builder: Builder,
+    values: Sequence[ir.Value],
+    step: Step,
+    places: ir.Value,
+    exponents: Iterable[int],
 ) -> list[ir.Value]:
-    """Record the steps of ``2 ** first`` rows to half of ``2 ** last``."""
-    count = builder.op("Squeeze", [_number(builder, values[0]), builder.ints(0)])
-    places = builder.arange(count)
+    """Record the steps of ``2 ** exponent`` rows each."""
     found = list(values)
-    for exponent in range(first, last):
+    for exponent in exponents:
         found = step(builder, found, places, 1 << exponent)
     return found
 
 
 def _staged(
-    builder: Builder, values: Sequence[ir.Value], step: Step, stages: Sequence[int]
+    builder: Builder, values: Sequence[ir.Value], step: Step, rows: _Rows, stages: Sequence[int]
 ) -> list[ir.Value]:
     """Record the steps of a stage, and those of the others in a branch."""
     first, last, *rest = stages
-    found = _steps(builder, values, step, first, last)
+    found = _steps(builder, values, step, rows.places, range(first, last))
     if not rest:
         return found
-    number = _number(builder, values[0])
-    is_longer = builder.op("Greater", [number, builder.ints(1 << last)])
-    condition = builder.op("Squeeze", [is_longer, builder.ints(0)])
+    is_longer = builder.op("Greater", [rows.number, builder.scalar(1 << last)])
     graphs = {
-        "then_branch": builder.subgraph("then", [], lambda b: _staged(b, found, step, stages[1:])),
+        "then_branch": builder.subgraph(
+            "then", [], lambda b: _staged(b, found, step, rows, stages[1:])
+        ),
         "else_branch": builder.subgraph(
             "else", [], lambda b: [b.op("Identity", [value]) for value in found]
         ),
     }
-    return list(builder.node("If", [condition], graphs, outputs=len(found)).outputs)
-
-
-def _number(builder: Builder, rows: ir.Value) -> ir.Value:
-    return builder.shape(rows, 0, 1)
+    return list(builder.node("If", [is_longer], graphs, outputs=len(found)).outputs)

@@ -154,10 +154,17 @@ def _joined(
     which holds it already, and 1 for a product. All shapes stay as they are, so that what is
     known of them does.
     """
-    before = builder.op("Sub", [places, builder.scalar(by if neutral is None else by - 1)])
     rows = whole if neutral is None else builder.op("Concat", [neutral, whole], {"axis": 0})
-    read = builder.op("Max", [before, builder.scalar(0)])
+    read = _before(builder, places, by if neutral is None else by - 1)
     return builder.op(family, [builder.op("Gather", [rows, read], {"axis": 0}), whole])
+
+
+def _before(builder: Builder, places: ir.Value, by: int) -> ir.Value:
+    """Record the places so many before each, the first one where there is none."""
+    if not by:
+        return places
+    before = builder.op("Sub", [places, builder.scalar(by)])
+    return builder.op("Max", [before, builder.scalar(0)])
 
 
 _NEUTRAL = {"Add": 0, "Mul": 1, "BitwiseXor": 0}

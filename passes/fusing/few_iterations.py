@@ -3,7 +3,8 @@
 A sum or a last value becomes operators that run once: they are slower than a Loop of a few
 iterations by some 20 microseconds at most, and leave neither a Loop nor an If. What doubles its
 steps is slower for up to 15 iterations, and asks for their number as it is: it may ask once more.
-Where very many operators take the place of a Loop, few iterations run by copies of its body.
+Where very many operators take the place of a Loop, few iterations run by copies of its body, also
+where it appends to a list that is joined to a tensor.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import is_used, walk_nodes
+from passes.graph.graphs import is_operator, is_used, walk_nodes
+from passes.graph.made import operand
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
-from passes.loops.iteration_chain import IterationChain
+from passes.loops.iteration_chain import ChainResult, IterationChain
 from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
 
@@ -92,18 +94,13 @@ def _most_copied(original: Original) -> int:
 def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None:
     """Record copies of the body of a Loop for few iterations; None where that cannot be."""
     (original,) = site.originals
-    read = {old: new for old, new in original.values if is_used(new)}
-    chain = IterationChain.of(original.node, read, few, facts.typings)
-    if (
-        not few
-        or chain is None
-        or set(chain.results) != set(read)
-        or not may_be_copied(original.node, site, facts.typings)
-    ):
+    read = _read(original, facts)
+    chain = None if read is None else IterationChain.of(original.node, read, few, facts.typings)
+    if not few or chain is None or not may_be_copied(original.node, site, facts.typings):
         return None
     count = site.elements[0][1].scalar_count(builder, facts.typings.proven)
     enough = builder.op("Greater", [count, builder.scalar(few)])
-    if chain.collected:
+    if chain.needs_one:
         none = builder.op("Equal", [count, builder.scalar(0)])
         enough = builder.op("Or", [enough, none])
     to_opset_form(builder.nodes, facts.opset)
@@ -111,16 +108,41 @@ def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> Fe
     copies = Builder(original.path)
     values = chain.write(copies, count)
     to_opset_form(copies.nodes, facts.opset)
-    reader = ir.node("Identity", [read[old] for old in chain.results])
+    reader = ir.node("Identity", chain.results)
     note(reader)
     copy = LoopCopy(copies.nodes, values, reader)
     return FewIterations(few, enough, asked, [], [], [copy], original.path, is_copied=True)
 
 
+def _read(original: Original, facts: FusionFacts) -> list[ChainResult] | None:
+    """Return what is read of a Loop, where that is tensors; a list would leave the If as one."""
+    read = []
+    for old, new in original.values:
+        node = old.producer()
+        if not is_used(new):
+            continue
+        if is_operator(node, "ConcatFromSequence"):
+            read.append(ChainResult(new, operand(node, 0), node))
+        elif not facts.typings.declared.is_sequence(old):
+            read.append(ChainResult(new, old))
+        else:
+            joins = [use.node for use in new.uses()]
+            if new.is_graph_output() or not all(_joins(node, new) for node in joins):
+                return None
+            read += [ChainResult(node.outputs[0], old, node) for node in joins]
+    return read
+
+
+def _joins(node: ir.Node, values: ir.Value) -> bool:
+    """Whether a node beside what yields a list makes a tensor of it."""
+    producer = values.producer()
+    is_beside = producer is not None and node.graph is producer.graph
+    return is_beside and is_operator(node, "ConcatFromSequence")
+
+
 def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> bool:
-    """Whether very many operators take the place of a Loop; a list would leave the If as one."""
-    outputs = plans[0].site.originals[0].node.outputs
-    if any(facts.typings.declared.is_sequence(value) for value in outputs):
+    """Whether very many operators take the place of a Loop that yields tensors."""
+    if _read(plans[0].site.originals[0], facts) is None:
         return False
     return _cost(plans, behind, facts).fixed >= _DEAR
 

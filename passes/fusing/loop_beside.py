@@ -11,7 +11,8 @@ import onnx_ir as ir
 from passes.fusing.fusion_plan import FusionPlan
 from passes.graph.builder import ORIGIN_KEY, Builder, needed_nodes
 from passes.graph.drafts import drop_uses, note
-from passes.graph.graphs import walk_nodes
+from passes.graph.graphs import is_operator, walk_nodes
+from passes.graph.made import operand
 from passes.graph.node_copies import rank_alone
 from passes.typing import Typings
 
@@ -100,6 +101,7 @@ class FewIterations:
             region = self._write_early(region, copies.pop(), typings)
         if not self.few:
             return
+        region += _joins(copies[0], region)
         needed = needed_nodes([*region, *self.asked], [self.enough])
         rest = [node for node in region if node not in needed]
         graph.insert_after(region[-1], self.asked)
@@ -198,6 +200,18 @@ class FewIterations:
         graph.append(node)
         graph.sort()
         return node
+
+
+def _joins(copy: LoopCopy, region: Sequence[ir.Node]) -> list[ir.Node]:
+    """Return what makes of a list of some nodes a tensor that a copy yields, too."""
+    made = (value.producer() for value in copy.reader.inputs if value is not None)
+    return [
+        node
+        for node in made
+        if is_operator(node, "ConcatFromSequence")
+        and node not in region
+        and operand(node, 0).producer() in region
+    ]
 
 
 def _bounded_by(limits: Sequence[ir.Value], region: Sequence[ir.Node]) -> ir.Node | None:

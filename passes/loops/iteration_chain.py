@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand
 from passes.graph.node_copies import copy_body
+from passes.loops.lists_as_tensors import axis_of_joins, become_tensors
 from passes.loops.unrolled import handed_to, stacked_rows, value_now
-from passes.reading.iterations import Collected, Iteration, read_iteration
+from passes.reading.iterations import Carried, Collected, Iteration, read_iteration
 from passes.typing import Typings
 
-__all__ = ["IterationChain"]
+__all__ = ["ChainResult", "IterationChain"]
+
+_MAKES_ONE = ("SequenceConstruct", "SequenceInsert")
+"""Operators that yield lists of one element at least."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainResult:
+    """What is read of a Loop.
+
+    Attributes:
+        value: The value that is read.
+        output: The output of the Loop.
+        join: The ConcatFromSequence that makes the value of it, where it is a list.
+    """
+
+    value: ir.Value
+    output: ir.Value
+    join: ir.Node | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,37 +45,65 @@ class IterationChain:
 
     Attributes:
         iteration: The Loop.
-        collected: What of its collected values is read.
-        results: The outputs of the Loop that are read: carried values, then collected ones.
+        ends: The carried values of which something is read, each with what that is.
+        collected: The collected values that are read, each with what that is.
+        axes: The axis of each list that the copies join piece by piece, by the input of the body.
         most: The largest number of iterations.
         typings: Both typings of the model; they gain the types of the copies.
     """
 
     iteration: Iteration
-    collected: Sequence[Collected]
-    results: Sequence[ir.Value]
+    ends: Sequence[tuple[Carried, ChainResult]]
+    collected: Sequence[tuple[Collected, ChainResult]]
+    axes: Mapping[ir.Value, int]
     most: int
     typings: Typings
 
     @classmethod
     def of(
-        cls, loop: ir.Node, read: Collection[ir.Value], most: int, typings: Typings
+        cls, loop: ir.Node, read: Sequence[ChainResult], most: int, typings: Typings
     ) -> IterationChain | None:
-        """Read a Loop that yields tensors; None where it cannot be read.
+        """Read a Loop whose results are tensors; None where it cannot be read.
 
         Args:
             loop: The Loop.
-            read: What of its outputs is read.
+            read: What is read of it.
             most: The largest number of iterations.
             typings: Both typings of the model.
         """
         iteration = read_iteration(loop)
         if iteration is None or loop.op_type != "Loop":
             return None
-        collected = [one for one in iteration.collected if one.result in read]
-        carried = [one.result for one in iteration.states if one.result in read]
-        results = [*carried, *(one.result for one in collected)]
-        return cls(iteration, collected, results, most, typings)
+        by_output = {one.output: one for one in read if one.join is None}
+        collected = [
+            (one, by_output[one.result]) for one in iteration.collected if one.result in by_output
+        ]
+        ends = [
+            (state, one)
+            for state in iteration.states
+            for one in read
+            if one.output is state.result
+        ]
+        axes: dict[ir.Value, int] = {}
+        for state in [state for state, one in ends if not _is_written_out(state, one)]:
+            joins = [one.join for other, one in ends if other is state and one.join is not None]
+            axis = axis_of_joins(iteration, state, joins, typings.declared)
+            if axis is None:
+                return None
+            axes[state.inner] = axis
+        if len(ends) + len(collected) < len(read):
+            return None
+        return cls(iteration, ends, collected, axes, most, typings)
+
+    @property
+    def results(self) -> list[ir.Value]:
+        """The values that are read."""
+        return [one.value for _, one in (*self.ends, *self.collected)]
+
+    @property
+    def needs_one(self) -> bool:
+        """Whether there is no result without an iteration: rows, or a list that begins empty."""
+        return bool(self.collected) or any(_begins_empty(*end) for end in self.ends)
 
     def write(self, builder: Builder, count: ir.Value) -> Sequence[ir.Value]:
         """Record the chain.
@@ -62,14 +111,19 @@ class IterationChain:
         Args:
             builder: Writes the graph that the Loop stood in.
             count: The number of iterations, an int64 scalar, at most the largest one. It is at
-                least 1 where something is collected.
+                least 1 where one is needed.
 
         Returns:
             The values of the results.
         """
-        states = [carried.initial for carried in self.iteration.states]
+        joins = {state.inner: one.join for state, one in self.ends if state.inner in self.axes}
+        states = [
+            carried.initial if join is None else _joined(builder, carried.initial, join)
+            for carried in self.iteration.states
+            for join in [joins.get(carried.inner)]
+        ]
         rows: list[list[ir.Value]] = [[] for _ in self.collected]
-        if not rows:
+        if not self.needs_one:
             return self._write_from(builder, count, 0, states, rows)
         return self._write_from(builder, count, 1, *self._go_on(builder, 0, states, rows))
 
@@ -111,11 +165,15 @@ class IterationChain:
         """Record one iteration; return what it hands on, and all that is collected by now."""
         values = handed_to(builder, self.iteration, trip, self.most, self.typings.proven)
         values |= {c.inner: now for c, now in zip(self.iteration.states, states, strict=True)}
-        builder.nodes.extend(copy_body(self.iteration.body, values))
-        self.typings.copy(values)
+        copies = copy_body(self.iteration.body, values)
+        for axis in self.axes.values():
+            become_tensors(copies, axis)
+        builder.nodes.extend(copies)
+        declared = self.typings.declared
+        self.typings.copy({v: new for v, new in values.items() if not declared.is_sequence(v)})
         by_now = [
             [*row, value_now(values, one.inner)]
-            for row, one in zip(rows, self.collected, strict=True)
+            for row, (one, _) in zip(rows, self.collected, strict=True)
         ]
         return [value_now(values, carried.next) for carried in self.iteration.states], by_now
 
@@ -123,10 +181,35 @@ class IterationChain:
         self, builder: Builder, states: Sequence[ir.Value], rows: Sequence[Sequence[ir.Value]]
     ) -> list[ir.Value]:
         """Record the results as values of this graph."""
+        now = dict(zip((c.inner for c in self.iteration.states), states, strict=True))
         handed_on = [
-            builder.op("Identity", [state])
-            for carried, state in zip(self.iteration.states, states, strict=True)
-            if carried.result in self.results
+            _read(builder, now[state.inner], None if state.inner in self.axes else one.join)
+            for state, one in self.ends
         ]
         stacked = zip(self.collected, rows, strict=True)
-        return [*handed_on, *(stacked_rows(builder, one, row) for one, row in stacked)]
+        return [*handed_on, *(stacked_rows(builder, one, row) for (one, _), row in stacked)]
+
+
+def _begins_empty(state: Carried, result: ChainResult) -> bool:
+    """Whether a list that is joined may have no element before the first iteration."""
+    begins_with_one = is_operator(state.initial.producer(), _MAKES_ONE)
+    return result.join is not None and not begins_with_one
+
+
+def _is_written_out(state: Carried, result: ChainResult) -> bool:
+    """Whether each iteration appends as many elements to a list: then its copies need no list."""
+    value = state.next
+    while is_operator(node := value.producer(), "SequenceInsert") and len(node.inputs) == 2:
+        value = operand(node, 0)
+    return result.join is None or (value is state.inner is not state.next)
+
+
+def _read(builder: Builder, state: ir.Value, join: ir.Node | None) -> ir.Value:
+    """Record what is read of a carried value, joined to a tensor where it is a list."""
+    return builder.op("Identity", [state]) if join is None else _joined(builder, state, join)
+
+
+def _joined(builder: Builder, state: ir.Value, join: ir.Node) -> ir.Value:
+    values: dict[ir.Value, ir.Value | None] = {operand(join, 0): state}
+    builder.nodes.extend(copy_body([join], values))
+    return value_now(values, join.outputs[0])

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from passes.decisions import Verdict
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand
 from tests.passes.loops import kept, model, prove, read, rows, same
 
 SCALARS = """
@@ -349,3 +352,34 @@ def test_a_branch_for_the_bag_that_begins_somewhere() -> None:
         "stacked if all slices are equally long, else packed"
     ]
     assert same(before, found.model, *EVEN, *UNEVEN, *EMPTY) >= 8
+
+
+RANGES = {
+    "from 0": ("Range (zero, total, one)", 1),
+    "from 0, of another tensor": ("Range (zero, beyond, one)", 1),
+    "from 1": ("Range (one, beyond, one)", 2),
+    "every other": ("Range (zero, beyond, two)", 2),
+    "of int32": ("Range (zero32, total32, one32)", 2),
+}
+"""The places of ids that bags read, and how many Gathers read them: bags of one length always do."""
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_places_in_a_range_from_0_are_not_looked_up(name: str) -> None:
+    counted, reads = RANGES[name]
+    text = bags("ReduceSum").replace("mine = Slice (ids,", "at = Slice (numbers,")
+    text = text.replace("found =", "mine = Gather <axis = 0> (ids, at)  found =")
+    text = text.replace(
+        "shape =",
+        f"""total = Gather <axis = 0> (count, zero)  beyond = Min (total, five)
+        zero32 = Cast <to = 6> (zero)  one32 = Cast <to = 6> (one)  total32 = Cast <to = 6> (total)
+        numbers = {counted}  shape =""",
+    )
+    constants = """two = Constant <value = int64 {2}> ()  five = Constant <value = int64 {5}> ()
+    t = """
+    text = text.replace("t = ", constants, 1)
+    many = [feed(7, [0, 3, 5]), feed(7, [2, 2, 9, 0]), feed(0, [0]), feed(3, [-2, 1])]
+    found = prove(text, *many)
+    nodes = list(ir.from_proto(found.model).graph.all_nodes())
+    gathered = [operand(node, 0).producer() for node in nodes if node.op_type == "Gather"]
+    assert sum(is_operator(node, "Range") for node in gathered) == reads, found.operators

@@ -16,6 +16,8 @@ from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.segments import spread
+from passes.graph.graphs import constant_value
+from passes.graph.made import made_by, only_number, operand
 from passes.reading.integers import Linear
 
 __all__ = ["FAR", "LengthsKey", "cut_rows"]
@@ -72,7 +74,19 @@ def cut_rows(
     else:
         places = ctx.op("Mul", [lengths.positions, ctx.builder.scalar(step)])
     rows = ctx.op("Add", [places, spread(ctx, begins, lengths)])
-    return ctx.packed(ctx.op("Gather", [value, rows], {"axis": axis}), lengths, axis)
+    if axis or not _counts_its_rows(value):
+        rows = ctx.op("Gather", [value, rows], {"axis": axis})
+    return ctx.packed(rows, lengths, axis)
+
+
+def _counts_its_rows(value: ir.Value) -> bool:
+    """Whether rows are their own numbers: 0, 1, 2 and so on, as int64."""
+    node = made_by(value, "Range")
+    if node is None:
+        return False
+    first = constant_value(operand(node, 0))
+    numbers = [only_number(operand(node, at)) for at in (0, 2)]
+    return first is not None and first.dtype == np.int64 and numbers == [0, 1]
 
 
 def _forwards(

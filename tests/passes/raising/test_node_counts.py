@@ -57,6 +57,8 @@ COUNTS = {
     "last_under_a_condition": ("s2 = Where (f, e, s)", "float32", False, 14),
     "filled": ("s2 = Where (f, e, s)  y = Identity (s2)", "float32", True, 16),
     "filled_by_elements": ("s2 = Where (h, e, s)  y = Identity (s2)", "float32", True, 24),
+    "running_product": (RUNNING.format(op="Mul"), "float32", True, 217),
+    "running_maximum": (RUNNING.format(op="Max"), "float32", True, 176),
     "delay": ("y = Sub (e, s)  s2 = Identity (e)", "float32", True, 5),
 }
 

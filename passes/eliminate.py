@@ -150,7 +150,9 @@ def _eliminate_in_bodies(model: ir.Model) -> bool:
     """Eliminate reads of cut tensors once, in the bodies of Loops and Scans."""
     loops = [node for node in all_nodes(model) if is_operator(node, ("Loop", "Scan"))]
     inside = [node for loop in loops for _, body in subgraphs(loop) for node in walk_nodes(body)]
-    nodes = [node for node in dict.fromkeys(inside) if _reads_cut(node)]
+    ifs = [node for node in inside if is_operator(node, "If")]
+    branches = {graph for node in ifs for _, graph in subgraphs(node)}
+    nodes = [node for node in dict.fromkeys(inside) if _reads_cut(node, branches)]
     if not nodes:
         return False
     typing = type_values(model, proven=True, ranks=False)
@@ -171,18 +173,25 @@ def _reads_of_cuts(model: ir.Model) -> Iterator[ir.Node]:
             yield node
 
 
-def _reads_cut(node: ir.Node) -> bool:
+def _reads_cut(node: ir.Node, branches: Collection[ir.Graph]) -> bool:
     """Whether a node reads a sequence that is cut out of a tensor.
 
     A sequence from outside of its graph is left to the map that goes through it, unless another
-    position is read than the number of the iteration.
+    position is read than the number of the iteration, or a row where a branch is taken.
+
+    Args:
+        node: A node inside of a Loop or Scan.
+        branches: The branches of Ifs in there.
     """
     made = maker(operand(node, 0)) if is_operator(node, READERS) else None
     if not is_operator(made, "SplitToSequence"):
         return False
-    return made.graph is node.graph or (
-        node.op_type == "SequenceAt" and _is_computed_beside(operand(node, 1), node)
-    )
+    if made.graph is node.graph:
+        return True
+    if node.op_type != "SequenceAt":
+        return False
+    is_row = len(operands(made)) == 1 and node.graph in branches
+    return is_row or _is_computed_beside(operand(node, 1), node)
 
 
 def _is_computed_beside(value: ir.Value, node: ir.Node) -> bool:

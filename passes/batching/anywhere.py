@@ -42,7 +42,9 @@ _ANY_RANK = frozenset(
 _OF_NUMBERS = frozenset({"Div", "Mod", "Pow", "Range"})
 """Operators beside the families below that yield a result wherever their operands broadcast."""
 
-_COMPUTED = frozenset({"Add", "CumSum", "Gather", "Mul", "Range", "ScatterElements", "Sub"})
+_COMPUTED = frozenset(
+    {"Add", "CumSum", "Equal", "Gather", "Mul", "Range", "ScatterElements", "Sub", "Where"}
+)
 """Operators of integers that are followed only where their operands fit each other."""
 
 _FAMILIES = frozenset({"elementwise", "broadcasting"})

@@ -8,17 +8,17 @@ it writes to, there is such a place.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import onnx_ir as ir
 
 from passes.carried.outside import made_twice
 from passes.graph.graphs import constant_value
-from passes.graph.made import made_by, operand, operands, skip_identities, through
+from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.slice_bounds import axes_cut, cuts_of
-from passes.typing.value_types import Typing
 
 __all__ = ["CheckedPlaces"]
 
@@ -32,16 +32,17 @@ _INDICES = (ir.DataType.INT32, ir.DataType.INT64)
 class CheckedPlaces:
     """Reads the checked places of one body."""
 
-    def __init__(self, facts: LoopFacts, typing: Typing) -> None:
+    def __init__(self, facts: LoopFacts) -> None:
         """Set up the reader.
 
         Args:
             facts: What is known of the body.
-            typing: The typing.
         """
-        self._typing = typing
-        self._body, self._evaluator = facts.iteration.body, facts.evaluator
-        self._same: Mapping[ir.Value, ir.Value] = made_twice(facts.scope)
+        self._body, self._evaluator = facts.scope, facts.evaluator
+
+    @functools.cached_property
+    def _same(self) -> Mapping[ir.Value, ir.Value]:
+        return made_twice(self._body)
 
     def root(self, value: ir.Value) -> ir.Value:
         """Return what one number was before it was given a shape; alike ones are one value."""
@@ -57,7 +58,7 @@ class CheckedPlaces:
         return skip_identities(value)
 
     def _keeps_index(self, cast: ir.Node) -> bool:
-        given, made = self._typing.dtype(operand(cast, 0)), cast.attributes.get_int("to", 0)
+        given, made = self._evaluator.dtype(operand(cast, 0)), cast.attributes.get_int("to", 0)
         return given in _INDICES and made in _INDICES[_INDICES.index(given) :]
 
     def unchecked(self, value: ir.Value, tensor: ir.Value) -> ir.Value | None:
@@ -82,6 +83,29 @@ class CheckedPlaces:
             return None
         own, known = (skip_identities(operand(one, 1)) for one in (node, other))
         return operand(node, 0) if own is known else None
+
+    def reads(self, value: ir.Value, place: ir.Value, tensor: ir.Value) -> bool:
+        """Whether a value is the row of a tensor at a place.
+
+        Args:
+            value: What is read.
+            place: One number, of whatever shape.
+            tensor: The tensor.
+        """
+        squeeze = made_by(value, "Squeeze", body=self._body)
+        if squeeze is not None and axes_of(squeeze) == [0]:
+            value = operand(squeeze, 0)
+        node = made_by(value, "Gather" if squeeze is None else "Slice", body=self._body)
+        if node is None or skip_identities(operand(node, 0)) is not tensor:
+            return False
+        number = self._gathered(node) if squeeze is None else self.read_row(node)
+        return number is not None and number is self.root(place)
+
+    def _gathered(self, node: ir.Node) -> ir.Value | None:
+        """Return the number of the one row that a Gather takes, None for another."""
+        index = operand(node, 1)
+        is_row = node.attributes.get_int("axis", 0) == 0 and self._is_one(index)
+        return self.root(index) if is_row else None
 
     def read_row(self, node: ir.Node) -> ir.Value | None:
         """Return the number of the one row that a Slice takes, None for another."""

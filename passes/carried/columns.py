@@ -27,7 +27,7 @@ from passes.reading.integers import Least, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import slice_of
 
-__all__ = ["Column", "find_columns", "is_last_axis"]
+__all__ = ["Column", "find_columns", "is_last_axis", "without_new_axis"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ def find_columns(
     if node is None:
         return None
     if node.op_type == "Unsqueeze":
-        roots: Sequence[ir.Value | None] = [_grown(indices, body, evaluator)]
+        roots: Sequence[ir.Value | None] = [without_new_axis(indices, body, evaluator)]
     elif is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(indices)):
         roots = _grid(operands(node), body, evaluator)
     else:
@@ -85,7 +85,9 @@ def _grid(
 
     The grid has the shape of their sum, as PyTorch's exporter computes it.
     """
-    grown = [made_by(_grown(part, body, evaluator), "Expand", body=body) for part in parts]
+    grown = [
+        made_by(without_new_axis(part, body, evaluator), "Expand", body=body) for part in parts
+    ]
     expands = [node for node in grown if node is not None]
     leaves = [skip_identities(operand(node, 0)) for node in expands]
     keys = [_key(leaf) for leaf in leaves]
@@ -100,7 +102,7 @@ def _key(value: ir.Value) -> ir.Value | int:
     return value if number is None else int(number)
 
 
-def _grown(
+def without_new_axis(
     value: ir.Value | None, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> ir.Value | None:
     """Return what an Unsqueeze gives a last axis, if that is all that it does."""

@@ -156,7 +156,9 @@ def _with_keyed(
     known = states[at].pattern
     if known is not None and not any(map(is_read_elsewhere, reads)):
         return states, frozenset()
-    pattern = known or _find_one_write(states[at].carried, inside, typing)
+    own = states[at].carried
+    pattern = known or _find_one_write(own, inside, typing)
+    pattern = pattern or find_conditional(own, inside, typing, _find_write)
     if pattern is None:
         return states, frozenset()
     found = [State(read.carried, Kind.OTHER, pattern=read) for read in reads]

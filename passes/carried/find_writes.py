@@ -47,7 +47,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and reduction == "none":
         joins = (
-            find_read_back(node, carried.inner, body, facts.evaluator)
+            find_read_back(node, carried.inner, facts)
             if node.op_type == "ScatterND"
             else find_elements_back(node, carried.inner, body, facts.evaluator, dtype)
         )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filled import Begun, totals
 from passes.carried.joined import Joined
 from passes.carried.last_ones import SortedByKey, sorted_by_key
+from passes.carried.masks import neutral_of
 from passes.carried.pattern import ReadPattern, Term
 from passes.carried.totals import rounds_in_order
 from passes.decisions import Code
@@ -31,13 +33,15 @@ class KeyedRead(ReadPattern):
 
     Attributes:
         carried: What is read, as a carried value.
-        terms: The key of an iteration, and what it writes, or what it joins to what it reads.
+        terms: The key of an iteration, and what it writes, or what it joins to what it reads; at
+            last whether it writes, if that is flagged.
         tensor: The carried tensor.
         dtype: Its element type.
         family: The operator that joins; None where rows are written as they are.
         is_after: Whether it is read behind the write.
         nodes: What computes what is joined.
         is_checked: Whether a row is written only at a key that counts from the start.
+        is_flagged: Whether a row is written only where a flag says so.
     """
 
     carried: Carried
@@ -48,6 +52,7 @@ class KeyedRead(ReadPattern):
     is_after: bool = False
     nodes: tuple[ir.Node, ...] = ()
     is_checked: bool = False
+    is_flagged: bool = False
     name = "state of each key"
     keeps_shape = "as it is made"
 
@@ -55,6 +60,11 @@ class KeyedRead(ReadPattern):
     def rounds(self) -> bool:  # type: ignore[override]
         """Whether the order of the operations changes the result."""
         return self.family is not None and rounds_in_order(self.family, self.dtype)
+
+    @property
+    def _skips(self) -> bool:
+        """Whether some iterations may write nothing."""
+        return self.is_checked or self.is_flagged
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record what all iterations read.
@@ -64,6 +74,8 @@ class KeyedRead(ReadPattern):
         """
         joined.needs_shape(1, self.carried, always=True)
         builder, rows = joined.builder, self._rows(joined)
+        if self._skips and self.family is not None:
+            rows = self._masked(joined, rows, self.family)
         if self.family is None and self.is_after:
             return rows
         before = self._before(joined, rows)
@@ -78,7 +90,7 @@ class KeyedRead(ReadPattern):
         keys = self._keys(joined, size)
         by_key = sorted_by_key(builder, keys)
         order, begins = by_key.order, by_key.begins
-        if self.is_checked:
+        if self._skips and self.family is None:
             read = self._last_written(joined, by_key, size)
         else:
             places = builder.op("Add", [order, size])
@@ -104,10 +116,7 @@ class KeyedRead(ReadPattern):
         It is the row of the last iteration before that has its key and writes, or the tensor's.
         """
         builder, none = joined.builder, joined.builder.scalar(0)
-        raw = builder.op("Cast", [joined.values[0]], {"to": _INT64})
-        raw = builder.op("Reshape", [raw, builder.ints(-1)])
-        raw = builder.op("Gather", [raw, by_key.order], {"axis": 0})
-        writes = builder.op("GreaterOrEqual", [raw, none])
+        writes = builder.op("Gather", [self._writes(joined), by_key.order], {"axis": 0})
         before = builder.op("Cast", [writes], {"to": _INT64})
         before = builder.op("CumSum", [before, none], {"exclusive": 1})
         last = builder.op("Sub", [before, builder.scalar(1)])  # -1 reads the 0 behind the last
@@ -120,6 +129,27 @@ class KeyedRead(ReadPattern):
         is_same = builder.op("Equal", [key, by_key.keys])
         is_same = builder.op("And", [is_same, builder.op("GreaterOrEqual", [last, none])])
         return builder.op("Where", [is_same, builder.op("Add", [writer, size]), by_key.keys])
+
+    def _writes(self, joined: Joined) -> ir.Value:
+        """Record which iterations write, ``bool[n]``."""
+        builder, found = joined.builder, []
+        if self.is_checked:
+            keys = builder.op("Cast", [joined.values[0]], {"to": _INT64})
+            keys = builder.op("Reshape", [keys, builder.ints(-1)])
+            found.append(builder.op("GreaterOrEqual", [keys, builder.scalar(0)]))
+        if self.is_flagged:
+            found.append(builder.op("Reshape", [joined.values[2], builder.ints(-1)]))
+        return found[0] if len(found) == 1 else builder.op("And", found)
+
+    def _masked(self, joined: Joined, rows: ir.Value, family: str) -> ir.Value:
+        """Record what is joined; what an iteration that does not write joins changes nothing."""
+        builder, rank = joined.builder, joined.typing.rank(self.tensor.initial)
+        assert rank is not None
+        none = np.array(neutral_of(family, self.dtype), self.dtype.numpy())
+        writes = self._writes(joined)
+        if rank > 1:
+            writes = builder.op("Unsqueeze", [writes, builder.ints(*range(1, rank))])
+        return builder.op("Where", [writes, rows, builder.constant(none)])
 
     def _keys(self, joined: Joined, size: ir.Value) -> ir.Value:
         """Record the keys, ``[n]``; negative ones count from the end."""

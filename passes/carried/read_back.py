@@ -12,12 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.checked_places import CheckedPlaces
 from passes.carried.counted_rows import counts_rows
 from passes.carried.joins import Join, find_join
 from passes.carried.pattern import FLOATS, added
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
+from passes.reading.facts import LoopFacts
 from passes.reading.slice_bounds import bounds_of, slice_of
 from passes.typing.corrections import counted_axis
 
@@ -44,25 +46,35 @@ class ReadBack:
     nodes: tuple[ir.Node, ...]
 
 
-def find_read_back(
-    scatter: ir.Node, inner: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
-) -> ReadBack | None:
+def find_read_back(scatter: ir.Node, inner: ir.Value, facts: LoopFacts) -> ReadBack | None:
     """Return what a ScatterND of an iteration adds to what it reads, None if it does not.
 
     Args:
         scatter: A ScatterND without a reduction.
         inner: The carried tensor that it writes to.
-        body: The body.
-        evaluator: Knows the numbers of the body.
+        facts: The Loop or Scan.
     """
-    indices, updates = operand(scatter, 1), operand(scatter, 2)
+    body, evaluator = facts.scope, facts.evaluator
+    indices, value = operand(scatter, 1), operand(scatter, 2)
     forms: list[ir.Node] = []
-    value = updates
+    checked = CheckedPlaces(facts)
+    place = checked.unchecked(indices, inner)
+    if place is not None:
+        pick = made_by(value, "Gather", body=body)
+        if pick is None or checked.picked(value, indices) is None:
+            return None
+        forms, value = [pick], operand(pick, 0)
     while (form := made_by(value, *_FORMS, body=body)) is not None:
         forms.insert(0, form)
         value = operand(form, 0)
     joins = find_join(value, inner, body, evaluator.dtype(inner))
-    if joins is None or not _reads_places(joins.read, indices, inner, body, evaluator):
+    if joins is None:
+        return None
+    if place is not None:
+        is_same = checked.reads(joins.read, place, inner)
+    else:
+        is_same = _reads_places(joins.read, indices, inner, body, evaluator)
+    if not is_same:
         return None
     nodes = _reshaped(joins, joins.read, forms, evaluator)
     return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from passes.decisions import Code
-from passes.graph.graphs import subgraphs, walk_nodes, with_subgraphs
+from passes.graph.graphs import with_subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Dim, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
-from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
 if TYPE_CHECKING:
@@ -192,70 +190,3 @@ def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Va
     # At position `n` of `n` elements, which is behind the last one.
     is_last = not position or probe.number(position[0]) == Linear.of(TRIP)
     return element if is_last else None
-
-
-def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMapError:
-    """Say why a carried value makes a Loop no map.
-
-    Args:
-        state: A value of the kind `OTHER`, or a sequence that is read.
-        reader: The node that reads it, if one is known.
-        typing: Tells sequences from tensors.
-    """
-    carried, name = state.carried, state.carried.inner.name
-    node = skip_identities(carried.next).producer()
-    if state.kind is Kind.APPENDED or (reader is not None and reader.op_type in _READS):
-        detail = f"it reads '{name}', which holds what earlier iterations wrote"
-        return NotAMapError(Code.READS_EARLIER, detail, reader)
-    if node is not None and node.op_type == "If" and _inserts_in_every_branch(state, node):
-        detail = f"each branch adds to '{name}' in a way of its own"
-        return NotAMapError(Code.CONTROL_FLOW, detail, node, _APPEND_AFTER)
-    if node is not None and node.op_type == "If" and _inserts(node):
-        detail = f"'{name}' gains an element in some iterations only"
-        return NotAMapError(Code.CONDITIONAL_APPEND, detail, node)
-    if node is not None and _moves_a_position(carried, node, typing):
-        detail = f"'{name}' grows by another number in every iteration"
-        return NotAMapError(Code.CARRIED_OFFSET, detail, node)
-    if node is not None and node.op_type == "SequenceInsert":
-        detail = f"'{name}' does not start empty, or gains elements elsewhere than at its end"
-        return NotAMapError(Code.RECURRENCE, detail, node)
-    if node is not None and node.op_type in ("Loop", "Scan") and carried.inner in node.inputs:
-        detail = f"'{name}' goes through a {node.op_type} inside, which stays"
-        return NotAMapError(Code.RECURRENCE, detail, node, _INSIDE_FIRST)
-    return NotAMapError(Code.RECURRENCE, f"'{name}' depends on its own past", node)
-
-
-def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:
-    """Whether a node adds something to a carried integer of one element, or takes it away."""
-    if typing.dtype(carried.inner) not in (ir.DataType.INT32, ir.DataType.INT64):
-        return False
-    dims = typing.dims(carried.initial)
-    if node.op_type not in ("Add", "Sub") or (dims is not None and dims not in ((), (1,))):
-        return False
-    given = operands(node)[:1] if node.op_type == "Sub" else operands(node)
-    return any(skip_identities(v) is carried.inner for v in given)
-
-
-_READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
-
-
-_INSIDE_FIRST = "see what keeps the loop inside; without it this one may go, too"
-_APPEND_AFTER = "let the branches yield the element, and append it after the If"
-
-
-def _inserts_in_every_branch(state: State, node: ir.Node) -> bool:
-    """Whether whichever branch is taken, the carried sequence gains an element."""
-    carried = state.carried
-    position = node.outputs.index(skip_identities(carried.next))
-    yielded = [skip_identities(graph.outputs[position]) for _, graph in subgraphs(node)]
-    inserts = [value.producer() for value in yielded]
-    return all(
-        insert is not None
-        and insert.op_type == "SequenceInsert"
-        and skip_identities(operand(insert, 0)) is carried.inner
-        for insert in inserts
-    )
-
-
-def _inserts(node: ir.Node) -> bool:
-    return any(inner.op_type == "SequenceInsert" for inner in walk_nodes([node]))

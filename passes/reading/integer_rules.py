@@ -113,8 +113,8 @@ def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         chosen = None if flags[0].number is None else branches[0 if flags[0].number else 1]
         sizes = {None if x is None else len(x) for x in branches}
         return chosen if len(sizes) == 1 else None
-    one, other = (x and (x * len(flags) if len(x) == 1 else x) for x in branches)
-    if not one or not other or {len(one), len(other)} != {len(flags)}:
+    one, other = (x * len(flags) if x is not None and len(x) == 1 else x for x in branches)
+    if one is None or other is None or {len(one), len(other)} != {len(flags)}:
         return None
     if any(flag.number is None for flag in flags):
         return None

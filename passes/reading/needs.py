@@ -12,11 +12,12 @@ from passes.graph.if_outputs import read_for
 from passes.graph.made import skip_identities
 from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
-from passes.reading.facts import Kind, LoopFacts, State, why_carried
+from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Collected
 from passes.reading.nodes import by_type, constant_of, passed_on
 from passes.reading.sources import Element, Reads, Window, find_read
 from passes.reading.stages import CarriedResult, Stage
+from passes.reading.why_carried import why_carried
 from passes.site import MapResult
 from passes.typing.value_types import Typing
 

@@ -6,9 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import axes_of, made_by, only_number, operand, operands, optional_operand
+from passes.graph.made import made_by, only_number, operand, operands, optional_operand
 from passes.reading.integer_reads import (
-    FAR,
     INTEGERS,
     NumberReader,
     Numbers,
@@ -17,6 +16,7 @@ from passes.reading.integer_reads import (
 )
 from passes.reading.integers import Atom, Entry, Linear, Trip
 from passes.reading.number_order import is_nonnegative
+from passes.reading.one_place import needs_one_number, takes_one
 
 __all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
 
@@ -125,55 +125,17 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         return ()
     if numbers is not None and None not in (start.number, end.number, step.number):
         return numbers[start.number : end.number : step.number] if step.number else None
-    if evaluator.is_inside(vector) or not _is_one(start, end, step):
+    if evaluator.is_inside(vector) or not takes_one(start, end, step):
         return None
     size = size_along(evaluator, vector, 0)
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
         return None
     # Behind the last number the Slice would be empty.
-    if not _needs_one_number(evaluator, node.outputs[0]) and not evaluator.is_within(start, size):
+    if not needs_one_number(evaluator, node.outputs[0]) and not evaluator.is_within(start, size):
         return None
     evaluator.is_far |= step.number != 1
     steps = _even_steps(evaluator, vector)
     return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
-
-
-def _is_one(start: Linear, end: Linear, step: Linear) -> bool:
-    """Whether a Slice takes one entry, or the first of many that lie far from each other.
-
-    What ends farther than any dimension reaches ends behind whatever place is within the vector.
-    """
-    if step.number == 1:
-        return (end - start).number == 1
-    # TensorFlow's exporter writes x[i] so.
-    ends_behind = is_nonnegative(end - FAR) or is_nonnegative(end - start - 1)
-    return (step.number or 0) >= FAR and ends_behind
-
-
-def _needs_one_number(evaluator: NumberReader, vector: ir.Value) -> bool:
-    """Whether all readers of a vector fail where it is empty, and there are some.
-
-    One in a branch fails only where the branch is taken.
-    """
-    readers = [use.node for use in vector.uses()]
-    if not readers or vector.is_graph_output():
-        return False
-    maker = vector.producer()
-    beside = all(maker is not None and node.graph is maker.graph for node in readers)
-    return beside and all(_fails_on_nothing(evaluator, node, vector) for node in readers)
-
-
-def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) -> bool:
-    """Whether a node fails where a vector is empty: it squeezes it, or scatters one row by it."""
-    if is_operator(node, "Squeeze"):
-        return axes_of(node) is not None
-    if is_operator(node, ("Cast", "Unsqueeze")) and node.inputs[0] is vector:
-        return _needs_one_number(evaluator, node.outputs[0])
-    if not is_operator(node, "ScatterND") or node.inputs[1] is not vector:
-        return False
-    dims, made = evaluator.dims(node.inputs[2]), made_by(node.inputs[2], "Unsqueeze")
-    is_grown = made is not None and axes_of(made) == [0]
-    return is_grown or (dims or ())[:1] == (1,)
 
 
 def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

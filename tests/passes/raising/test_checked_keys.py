@@ -58,7 +58,91 @@ def test_no_loop_is_left(name: str) -> None:
     assert same(before, found.model, *map(_feeds, KEYS)) == len(KEYS)
 
 
+def _joined(by: str, read_key: str = AS_GIVEN, kept: str = "e") -> str:
+    """Return a loop that joins a row to the one that stands at its key, and what it collects."""
+    text = _text(read_key, "w = Identity (k)").replace("u = Reshape (e", f"{by} u = Reshape (j")
+    return text.replace("r = Sub (e, old)", f"r = Identity ({kept})")
+
+
+JOINED = {
+    "sums": _joined("j = Add (old, e)"),
+    "sums at a turned key": _joined("j = Add (e, old)", TURNED),
+    "differences": _joined("j = Sub (old, e)"),
+    "the largest": _joined("j = Max (old, e)", TURNED),
+    "the least of one number": _joined("one = ReduceMax <keepdims = 0> (e) j = Min (old, one)"),
+    "sums, each collected": _joined("j = Add (old, e)", kept="j"),
+    "the largest, what it was before collected": _joined("j = Max (old, e)", kept="old"),
+    "products, each collected": _joined("j = Mul (old, e)", TURNED, kept="j"),
+    "sums of keys that write nothing, collected": _joined("j = Add (old, e)", kept="old"),
+    "a scatter that adds": _text(AS_GIVEN, "w = Identity (key)").replace(
+        "s2 = ScatterND", 's2 = ScatterND <reduction = "add">'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_what_is_joined_to_a_row_at_a_checked_key(name: str) -> None:
+    before = model(JOINED[name], 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(_feeds, KEYS)) == len(KEYS)
+
+
+def _flagged(where: str, text: str) -> str:
+    """Return a loop that writes only where a flag of the iteration's row holds."""
+    flag = "first = Gather (e, none) zero = Constant <value_float = 0.0> () flag = FLAG "
+    flag = flag.replace("FLAG", "Greater (first, zero)")
+    text = text.replace("s2 = ScatterND (s, l2, u2)", f"{flag} s1 = ScatterND (s, l2, u2) {where}")
+    return text.replace("s2 = ScatterND (s, l, u)", f"{flag} s1 = ScatterND (s, l, u) {where}")
+
+
+WHERE, TURNED_WHERE = "s2 = Where (flag, s1, s)", "s2 = Where (flag, s, s1)"
+PLAIN = _text(AS_GIVEN, "w = Identity (key)").replace("(s, l2, u2)", "(s, l, u)")
+FLAGGED = {
+    "set at a checked key": _flagged(WHERE, _text(TURNED, "w = Identity (k)")),
+    "set where the flag does not hold": _flagged(TURNED_WHERE, CASES["as they are"]),
+    "set at a key that is not checked": _flagged(WHERE, PLAIN),
+    "sums, each collected": _flagged(WHERE, JOINED["sums, each collected"]),
+    "sums": _flagged(WHERE, JOINED["sums"]),
+    "the largest, what it was before collected": _flagged(
+        TURNED_WHERE, JOINED["the largest, what it was before collected"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLAGGED)
+def test_rows_at_keys_under_a_flag(name: str) -> None:
+    before = model(FLAGGED[name], 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(_feeds, KEYS)) == len(KEYS)
+
+
 NEAR = {
+    "the flag depends on what is read": _flagged(WHERE, CASES["of one number"]).replace(
+        "Gather (e, none)", "Gather (old, none)"
+    ),
+    "each element has its flag": _flagged(WHERE, CASES["of one number"]).replace(
+        "Greater (first, zero)", "Greater (e, zero)"
+    ),
+    "what the write alone makes is read": _flagged(WHERE, CASES["as they are"]).replace(
+        "r = Sub (e, old)", "q = Gather (s1, key) r = Add (q, old)"
+    ),
+    "what stands there behind it is read": _flagged(WHERE, CASES["as they are"]).replace(
+        "r = Sub (e, old)", "q = Gather (s2, key) r = Add (q, old)"
+    ),
+    "it is joined to another row": _joined("o = Gather (s, none) j = Add (o, e)"),
+    "it is joined to what is not there": _joined("j = Mul (old, old)"),
+    "it is subtracted from": _joined("j = Sub (e, old)"),
+    "it saturates": _joined(
+        "m2 = Add (old, e) one = Constant <value_float = 1.0> () j = Min (m2, one)"
+    ),
+    "the key is read of the rows": _joined("j = Add (old, e)").replace(
+        "key = Gather (keys, i)",
+        "k0 = Gather (keys, i) row0 = Gather (s, none) big = ReduceMax <keepdims = 0> (row0) "
+        "huge = Constant <value_float = 9.0> () is = Greater (big, huge) "
+        "key = Where (is, none, k0)",
+    ),
     "it writes beside what it reads": _text(TURNED, "w = Mod (m, five)"),
     "it writes to fewer places": _text(TURNED, "w = Identity (k)", most=2),
     "a byte of the key is checked": _text(

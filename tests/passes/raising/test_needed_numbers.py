@@ -24,6 +24,8 @@ TEXT = """g (float[N,4] x, int32[K] k, float[5] h) => (float[5] y)
 CASES = {
     "rows of a place": "at = Unsqueeze (number, zero1) places = Cast <to = 7> (at)",
     "places of a row": "at = Cast <to = 7> (number) places = Unsqueeze (at, one1)",
+    "places of a row of its own": "row = Slice (x, i1, i2, zero1) at = Cast <to = 7> (number) "
+    "places = Unsqueeze (at, one1)",
 }
 
 
@@ -34,14 +36,22 @@ def _feed(many: int, numbers: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_ends_without_a_loop_and_fails_where_the_loop_did(name: str) -> None:
-    before = model(TEXT.replace("PLACES", CASES[name]), 18)
+    text = TEXT.replace("PLACES", CASES[name])
+    if "row =" in text:
+        text = text.replace("float[5] ", "float[5,4] ").replace("places, u)", "places, row)")
+    before = model(text, 18)
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+    def feed(many: int, numbers: int) -> dict[str, np.ndarray]:
+        start = rows(5, 4, seed=1) if "row =" in text else rows(5, seed=1)
+        return {**_feed(many, numbers), "h": start}
+
     pairs = ((0, 0), (1, 1), (7, 7), (3, 5), (0, 2))
-    assert same(before, found.model, *(_feed(*pair) for pair in pairs)) == len(pairs)
+    assert same(before, found.model, *(feed(*pair) for pair in pairs)) == len(pairs)
     for one in (before, found.model):
         with pytest.raises(BackendError):
-            open_session(one).run(_feed(4, 3))
+            open_session(one).run(feed(4, 3))
 
 
 def test_a_list_of_rows_of_any_length_is_not_one_row() -> None:
@@ -68,3 +78,15 @@ def test_a_number_that_a_branch_needs_may_be_missing_where_it_is_not_taken() -> 
     flags = np.array([True, False, True, False, False])
     feed = {"x": rows(5, 4), "k": np.array([4, 1, 3]), "flags": flags}
     assert same(before, read(before).model, feed) == 1
+
+
+def test_rows_of_another_tensor_may_be_fewer() -> None:
+    text = TEXT.replace("PLACES", CASES["places of a row of its own"]).replace(
+        "Slice (x,", "Slice (w,"
+    )
+    text = text.replace("float[5] ", "float[5,4] ").replace("places, u)", "places, row)")
+    before = model(text.replace("int32[K] k", "int32[K] k, float[M,4] w"), 18)
+    found = read(before)
+    assert found.loops == 1
+    feeds = [{**_feed(3, n), "w": rows(n, 4), "h": rows(5, 4, seed=1)} for n in (2, 3)]
+    assert same(before, found.model, *feeds) == 2

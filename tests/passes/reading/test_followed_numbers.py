@@ -77,6 +77,7 @@ CONSTANTS = {
     "truths of any rank": "r = Unsqueeze (one1, zero1) a = Less (r, two) y = And (a, yes)",
     "one of each": "y = Where (flags, both, ones)",
     "one of each, a number": "y = Where (flags, five, both)",
+    "one of each of none": "lt = Less (none, none) y = Where (lt, none, five)",
     "filled": "s = Constant <value = int64[1] {3}> () y = ConstantOfShape <value = int64[1] {7}> (s)",
     "filled with floats": "y = ConstantOfShape (two1)",
     "filled, 64": "s = Constant <value = int64[1] {64}> () y = ConstantOfShape (s)",

@@ -14,7 +14,7 @@ from passes.batching.flat.formula import integers
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import restacked, stacked_or_packed
-from passes.batching.flat.places import rows_of_places
+from passes.batching.flat.places import Read, rows_of_places
 from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of
@@ -49,7 +49,7 @@ def reverse_sequence(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
     turned = place.compare("Less", length).where(length - 1 - place, place)
     is_short = length.compare("LessOrEqual", integers(ctx, grid.of_rows(time)))
     turned = length.compare("GreaterOrEqual", 0).where(turned, FAR)
-    read: list[ir.Value | None] = [grid.place(axis) for axis in range(count)]
+    read: list[Read] = [*range(count)]
     read[time] = is_short.where(turned, FAR).value
     at = rows_of_places(ctx, grid, grid, read)
     order = tuple(range(len(own)))

@@ -59,8 +59,8 @@ class Grid:
         self._columns: dict[int, ir.Value] = Memo()
         self._strides: dict[int, ir.Value] = Memo()
         self._lines: dict[int, ir.Value] = Memo()
-        self._places: dict[int, ir.Value] = Memo()
-        self._of_rows: dict[int, ir.Value] = Memo()
+        self._places: dict[tuple[int, int], ir.Value] = Memo()
+        self._of_rows: dict[tuple[int, int], ir.Value] = Memo()
         self._lengths: dict[int, Lengths] = Memo()
         self._derived: dict[Hashable, Grid] = Memo()
 
@@ -232,34 +232,47 @@ class Grid:
 
     def place(self, axis: int) -> ir.Value:
         """Return the place of each row along an axis of its sample, int64 ``[P]``."""
-        assert not self.is_shared
-        if axis not in self._places:
-            left = self.line(axis)
-            if any(dim != 1 for dim in self.dims[:axis]):
-                whole = self._builder.op("Mul", [self.line(axis - 1), self.of_rows(axis)])
-                left = self._builder.op("Sub", [left, whole])
-            self._places[axis] = left
-        return self._places[axis]
+        return self.place_among(axis, axis)
 
-    def line(self, axis: int) -> ir.Value:
+    def place_among(self, first: int, last: int) -> ir.Value:
+        """Return the place of each row among all places of some axes, int64 ``[P]``."""
+        assert not self.is_shared
+        if (first, last) not in self._places:
+            left = self._line(last)
+            if any(dim != 1 for dim in self.dims[:first]):
+                size = self.size_of_rows(first, last)
+                whole = self._builder.op("Mul", [self._line(first - 1), size])
+                left = self._builder.op("Sub", [left, whole])
+            self._places[first, last] = left
+        return self._places[first, last]
+
+    def _line(self, axis: int) -> ir.Value:
         """Return the place of each row among all places of the axes up to one, int64 ``[P]``."""
-        if axis + 1 == self.rank:
-            return self.rows.positions
-        if self.dims[axis + 1] == 1:
-            return self.line(axis + 1)
-        if axis not in self._lines:
-            pair = [self.line(axis + 1), self.of_rows(axis + 1)]
-            self._lines[axis] = self._builder.op("Div", pair)
+        last = next((at for at in range(axis, self.rank) if at in self._lines), self.rank - 1)
+        line = self._lines.get(last)
+        whole = self.rows.positions if line is None else line
+        if all(dim == 1 for dim in self.dims[axis + 1 : last + 1]):
+            return whole
+        pair = [whole, self.size_of_rows(axis + 1, last)]
+        self._lines[axis] = self._builder.op("Div", pair)
         return self._lines[axis]
 
-    def of_rows(self, axis: int) -> ir.Value:
-        """Return the dimension of each row's sample: int64 ``[1]`` if it is a number."""
-        dim = self.dims[axis]
-        if isinstance(dim, int):
-            return self._builder.ints(dim)
-        if axis not in self._of_rows:
-            self._of_rows[axis] = self._builder.op("Gather", [dim, self.rows.samples])
-        return self._of_rows[axis]
+    def size_of_rows(self, first: int, last: int) -> ir.Value:
+        """Return how many places each row's sample has along some axes together.
+
+        Returns:
+            int64 ``[P]``, or ``[1]`` if it is a number.
+        """
+        key = first, last
+        number = math.prod(dim for dim in self.dims[first : last + 1] if isinstance(dim, int))
+        sides = [self.side(at) for at in range(first, last + 1)]
+        lengths = [side for side in sides if isinstance(side, Lengths)]
+        if not lengths:
+            return self._builder.ints(number)
+        if key not in self._of_rows:
+            size = multiplied(self._builder, lengths).times(number).value
+            self._of_rows[key] = self._builder.op("Gather", [size, self.rows.samples])
+        return self._of_rows[key]
 
     def prepare(self) -> None:
         """Record all that reading samples may need."""

@@ -14,8 +14,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import one_place_each, read_simply, restacked
-from passes.batching.flat.places import Read, rows_of_places
 from passes.batching.flat.row_by_row import are_alike, on_one_grid
+from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of
 from passes.batching.layouts import Batched, flats_of, present

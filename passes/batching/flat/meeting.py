@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.flat.grid import Grid, Side
-from passes.batching.flat.places import Read
+from passes.batching.flat.rows_read import Read
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 from passes.batching.packed.checks import broadcast_lengths, failing_where, is_single

@@ -15,8 +15,8 @@ from passes.batching.context import Context
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.meeting import alike
-from passes.batching.flat.places import gathered
 from passes.batching.flat.reading import known_from
+from passes.batching.flat.rows_read import gathered
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import laid_in_order, on_first, sides_of
 from passes.batching.layouts import Batched, Layout

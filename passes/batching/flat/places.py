@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -19,25 +18,15 @@ from passes.batching.layouts import Batched
 from passes.batching.operators import Operators
 
 __all__ = [
-    "Read",
     "along",
     "filled",
-    "gathered",
     "rows_at",
-    "rows_of_places",
     "tables_of",
     "valid_places",
     "with_fill",
     "without_spares",
     "without_unread",
 ]
-
-
-Read: TypeAlias = ir.Value | int | None
-"""The place that each row reads along an axis: a value, or its own along an axis of its grid.
-
-None stands for the first place.
-"""
 
 
 def tables_of(ops: Operators, flat: FlatSamples) -> list[AxisTable]:
@@ -121,74 +110,6 @@ def rows_at(
     if valid is None:
         return rows, at
     return with_fill(ops, rows, flat, valid, at)
-
-
-def gathered(
-    ops: Operators, rows: ir.Value, source: Grid, reader: Grid, read: Sequence[Read]
-) -> ir.Value:
-    """Return the rows of one grid that those of another one read: as they are if none moves.
-
-    Args:
-        ops: Records the nodes.
-        rows: The rows of the source.
-        source: See `rows_of_places`.
-        reader: See `rows_of_places`.
-        read: See `rows_of_places`.
-    """
-    count, _ = _beginning(source, reader, read)
-    if count == source.rank and source.has_rows_of(reader):
-        return rows
-    return ops.op("Gather", [rows, rows_of_places(ops, source, reader, read)], {"axis": 0})
-
-
-def rows_of_places(ops: Operators, source: Grid, reader: Grid, read: Sequence[Read]) -> ir.Value:
-    """Return which row of one grid each row of another one reads, int64 ``[P]``.
-
-    Args:
-        ops: Records the nodes.
-        source: The grid that is read.
-        reader: The grid that reads.
-        read: The place of each row along the axes of the source.
-    """
-    count, last = _beginning(source, reader, read)
-    at = None if last is None else reader.line(last)
-    known = {dim: axis for axis, dim in enumerate(reader.dims) if isinstance(dim, ir.Value)}
-    for dim, one in zip(source.dims[count:], read[count:], strict=True):
-        place = reader.place(one) if isinstance(one, int) else one
-        if at is not None and dim != 1:
-            if isinstance(dim, int):
-                step = ops.ints(dim)
-            elif dim in known:
-                step = reader.of_rows(known[dim])
-            else:
-                step = ops.op("Gather", [dim, reader.rows.samples])
-            at = ops.op("Mul", [at, step])
-        if place is not None:
-            at = place if at is None else ops.op("Add", [at, place])
-    base = ops.op("Gather", [source.base, reader.rows.samples])
-    return base if at is None else ops.op("Add", [base, at])
-
-
-def _beginning(source: Grid, reader: Grid, read: Sequence[Read]) -> tuple[int, int | None]:
-    """Return how many first axes of a grid another one has, too, and reads place by place.
-
-    Axes of size 1 do not count.
-
-    Returns:
-        The number of axes of the source, and the last one of the reader; None for no axis.
-    """
-    last: int | None = None
-    for axis, (dim, one) in enumerate(zip(source.dims, read, strict=True)):
-        if dim == 1 and not isinstance(one, ir.Value):
-            continue
-        start = 0 if last is None else last + 1
-        if not isinstance(one, int) or one < start:
-            return axis, last
-        others = [d for d in reader.dims[start:one] if d != 1]
-        if others or (last is not None and dim != reader.dims[one]):
-            return axis, last
-        last = one
-    return source.rank, last
 
 
 def with_fill(

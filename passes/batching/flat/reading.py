@@ -12,16 +12,14 @@ from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import rows_within
 from passes.batching.flat.places import (
-    Read,
     along,
-    gathered,
     rows_at,
-    rows_of_places,
     tables_of,
     with_fill,
     without_spares,
     without_unread,
 )
+from passes.batching.flat.rows_read import Read, gathered, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.taps import interpolated
 from passes.batching.flat.whole_sums import summed_whole

@@ -15,8 +15,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import broadcast, place_read
-from passes.batching.flat.places import gathered
 from passes.batching.flat.reading import in_order
+from passes.batching.flat.rows_read import gathered
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, present, with_flat
 from passes.batching.lengths import Lengths

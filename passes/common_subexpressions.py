@@ -26,6 +26,9 @@ _DRAW = frozenset(
 )
 """Operators that give other numbers each time, or may."""
 
+_EITHER_WAY = frozenset({"Add", "And", "Equal", "Mul", "Or"})
+"""Operators that yield the same if their operands change places."""
+
 _MOST_BYTES = 256
 """Constants of up to so many bytes are compared."""
 
@@ -98,7 +101,10 @@ def _computes(node: ir.Node) -> Hashable | None:
             return None
         attributes.append((name, attribute.type, value))
     left_out = tuple(value.name == "" for value in node.outputs)
-    return (node.op_type, node.overload, tuple(node.inputs), left_out, tuple(attributes))
+    inputs = tuple(node.inputs)
+    if is_operator(node, _EITHER_WAY):
+        inputs = tuple(sorted(inputs, key=id))
+    return (node.op_type, node.overload, inputs, left_out, tuple(attributes))
 
 
 def _value(attribute: ir.Attr) -> Hashable | None:

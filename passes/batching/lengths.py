@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.builder import END, Builder
+from passes.batching.rows_by_steps import counted_by_ends, samples_by_steps
+from passes.graph.builder import Builder
 from passes.graph.drafts import Memo, recorded
 from passes.reading.integers import Dim, Linear
 
-__all__ = ["Lengths"]
+__all__ = ["Lengths", "multiplied"]
 
 T = TypeVar("T")
 
@@ -63,6 +64,8 @@ class Lengths:
         self._product_of = tuple(product_of)
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
+        self._elsewhere: dict[Builder, Lengths] = Memo()
+        self._products: dict[tuple[Builder, Lengths], Lengths] = Memo()
         self._made: dict[Callable[[Builder, Lengths], Any], Any] = Memo()
         if samples is not None:
             vars(self)["samples"] = samples
@@ -83,7 +86,7 @@ class Lengths:
         none = builder.op("ConstantOfShape", [count], {"value": zero})
         total = builder.op("Shape", [samples])
         if builder.opset is not None and builder.opset < _ADDS:
-            value = _counted_by_ends(builder, samples, none)
+            value = counted_by_ends(builder, samples, none)
         else:
             ones = builder.op("ConstantOfShape", [total], {"value": one})
             attributes = {"axis": 0, "reduction": "add"}
@@ -118,6 +121,32 @@ class Lengths:
             most = None if self.most is None else self.most * factor
             self._multiples[factor] = Lengths(self._builder, value, most, size=self.size * factor)
         return self._multiples[factor]
+
+    def is_recorded_by(self, builder: Builder) -> bool:
+        """Whether a builder records what follows from the lengths."""
+        return self._builder is builder
+
+    def on(self, builder: Builder) -> Lengths:
+        """Return the same lengths, of which a builder records what follows."""
+        if self.is_recorded_by(builder):
+            return self
+        if builder not in self._elsewhere:
+            self._elsewhere[builder] = self.checked(builder, self.value)
+        return self._elsewhere[builder]
+
+    def by(self, builder: Builder, other: Lengths) -> Lengths:
+        """Return the products with other lengths: one object, whichever of the two comes first.
+
+        Args:
+            builder: Records them; it comes behind both.
+            other: The other lengths.
+        """
+        if (builder, other) not in self._products:
+            value = builder.op("Mul", [self.value, other.value])
+            made = Lengths(builder, value, product_of=(*self.factors, *other.factors))
+            self._products[builder, other] = made
+            other._products[builder, self] = made
+        return self._products[builder, other]
 
     def once(self, make: Callable[[Builder, Lengths], T]) -> T:
         """Return what is made of the lengths: one object, however often it is asked for."""
@@ -184,7 +213,7 @@ class Lengths:
         """
         builder = self._builder
         if builder.opset is not None and builder.opset < _ADDS:
-            return self._samples_by_steps()
+            return samples_by_steps(builder, self.value, self.starts, self.total)
         size = builder.op("Add", [self.total, builder.ints(1)])
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = builder.op("ConstantOfShape", [size], {"value": zero})
@@ -194,24 +223,6 @@ class Lengths:
         )
         rows = builder.op("Slice", [ended, builder.ints(0), self.total])
         return builder.op("CumSum", [rows, builder.scalar(0)])
-
-    def _samples_by_steps(self) -> ir.Value:
-        """Return `samples` by operators that do not add where several numbers meet.
-
-        Lengths ``[2, 0, 3]``: samples 0 and 2 have rows, from rows 0 and 2 on. The steps 0 and 2
-        at these rows, ``[0, 0, 2, 0, 0]``, have the sums ``[0, 0, 2, 2, 2]``.
-        """
-        builder = self._builder
-        found = builder.op("NonZero", [self.value])
-        some = builder.op("Squeeze", [found, builder.ints(0)])
-        with_zero = builder.op("Concat", [builder.ints(0), some], {"axis": 0})
-        before = builder.op("Slice", [with_zero, builder.ints(0), builder.ints(-1)])
-        steps = builder.op("Sub", [some, before])
-        first = builder.op("Gather", [self.starts, some], {"axis": 0})
-        zero = ir.tensor(np.zeros(1, np.int64))
-        none = builder.op("ConstantOfShape", [self.total], {"value": zero})
-        changes = builder.op("ScatterElements", [none, first, steps], {"axis": 0})
-        return builder.op("CumSum", [changes, builder.scalar(0)])
 
     @recorded
     def positions(self) -> ir.Value:
@@ -223,25 +234,10 @@ class Lengths:
         return builder.op("Sub", [rows, first])
 
 
-def _counted_by_ends(builder: Builder, samples: ir.Value, none: ir.Value) -> ir.Value:
-    """Count the rows of each sample, where ScatterElements does not add.
-
-    Rows of samples ``[0, 0, 2]`` end behind rows 1 and 2, at 2 and 3: so 2 and 1 are counted for
-    samples 0 and 2, and none for any other.
-
-    Args:
-        builder: Records the nodes.
-        samples: Numbers of samples, ascending, int64 ``[T]``.
-        none: A zero for each sample, int64 ``[B]``.
-    """
-    behind = builder.op("Concat", [samples, builder.ints(-1)], {"axis": 0})
-    most = builder.ints(END)
-    following = builder.op("Slice", [behind, builder.ints(1), most])
-    is_last = builder.op("Not", [builder.op("Equal", [samples, following])])
-    last = builder.op("Squeeze", [builder.op("NonZero", [is_last]), builder.ints(0)])
-    ends = builder.op("Add", [last, builder.ints(1)])
-    with_zero = builder.op("Concat", [builder.ints(0), ends], {"axis": 0})
-    before = builder.op("Slice", [with_zero, builder.ints(0), builder.ints(-1)])
-    counts = builder.op("Sub", [ends, before])
-    found = builder.op("Gather", [samples, last], {"axis": 0})
-    return builder.op("ScatterElements", [none, found, counts], {"axis": 0})
+def multiplied(builder: Builder, several: Sequence[Lengths]) -> Lengths:
+    """Return the products of lengths, at least one; a builder records what follows from them."""
+    first, *others = several
+    whole = first if others else first.on(builder)
+    for other in others:
+        whole = whole.by(builder, other)
+    return whole

@@ -60,6 +60,15 @@ CASES = {
         "(float[N] x, float[N] z) => (float[N] y) { a = Sub (x, z) b = Sub (z, x) y = Add (a, b) }",
         {"Sub": 2, "Add": 1},
     ),
+    "operands that may change places": (
+        """(float[N] x, float[N] z) => (float[N] y)
+        { a = Add (x, z) b = Add (z, x) c = Mul (a, x) d = Mul (x, b) y = Sub (c, d) }""",
+        {"Add": 1, "Mul": 1, "Sub": 1},
+    ),
+    "a greatest number keeps its order": (
+        "(float[N] x, float[N] z) => (float[N] y) { a = Max (x, z) b = Max (z, x) y = Sub (a, b) }",
+        {"Max": 2, "Sub": 1},
+    ),
     "results keep their nodes": (
         "(float[N] x) => (float[N] y, float[N] z) { y = Neg (x) z = Neg (x) }",
         {"Neg": 2},

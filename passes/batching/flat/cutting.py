@@ -85,7 +85,7 @@ def _with_size(
     if not isinstance(left, Linear):
         return table
     known = ctx.lengths_by(left, lambda: Lengths(ctx.builder, table.count, size=left))
-    return dataclasses.replace(table, count=known.value, size=left)
+    return dataclasses.replace(table, count=known.value, size=left, lengths=known)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,9 +175,16 @@ def cut_along(
         turned = picked(ctx, flat, at, where.value, size.value, is_fixed=is_fixed, may_miss=False)
         kept = flat.dimension(flat.order.index(at))
         return dataclasses.replace(turned, least=least, size=kept)
-    first, last = (_clamped(integers(ctx, v), size, step) for v in bounds)
+    first, last = (
+        _clamped(integers(ctx, value), size, step)
+        if number is None or step < 0
+        else _clamped_number(ctx, number, size)
+        for value, number in zip(bounds, known, strict=True)
+    )
     span = (last - first) if step > 0 else (first - last)
-    count = (span.max(0) + (abs(step) - 1)) / abs(step)
+    count = span.max(0)
+    if abs(step) > 1:
+        count = (count + (abs(step) - 1)) / abs(step)
     is_fixed = are_shared and flat.is_counted_once(at)
     width = count.value if is_fixed else largest(ctx, count.value)
     where = integers(ctx, places(ctx, width)) * step + first.unsqueeze(1)
@@ -196,6 +203,13 @@ def _is_whole(bounds: Sequence[int | None], step: int) -> bool:
     if step < 0:
         return step == start == -1 and end <= limits.min
     return step == 1 and not start and end >= limits.max
+
+
+def _clamped_number(ctx: Context, bound: int, size: Formula) -> Formula:
+    """Return a bound that is known as a Slice forwards takes it, see `_clamped`."""
+    if bound < 0:
+        return (size + bound).max(0)
+    return integers(ctx, ctx.ints(bound)).min(size)
 
 
 def _clamped(bound: Formula, size: Formula, step: int) -> Formula:

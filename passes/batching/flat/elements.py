@@ -16,9 +16,9 @@ from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike, are_equal
 from passes.batching.flat.moves import read_if_simple, read_simply
 from passes.batching.flat.named_parts import rows_along
-from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.regridding import in_a_line
 from passes.batching.flat.row_positions import FAR
+from passes.batching.flat.rows_read import Read, gathered, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import laid_in_order, sides_of
 from passes.batching.layouts import Batched, Layout
@@ -66,10 +66,11 @@ def _positions(
     """Return which element of the data each index means, int64 ``[P]``."""
     axis = int(ctx.attribute(node, "axis", 0)) % source.rank
     where = ctx.op("Cast", [_elements_on(ctx, indices, grid)], {"to": int(ir.DataType.INT64)})
-    read = [where if at == axis else grid.place(at) for at in range(source.rank)]
+    read: list[Read] = [*range(source.rank)]
     for at in range(source.rank):
         if at == axis or not are_equal(source.side(at), grid.side(at)):
-            read[at] = _inside(ctx, read[at], source, grid, at)
+            place = where if at == axis else grid.place(at)
+            read[at] = _inside(ctx, place, source, grid, at)
     return rows_of_places(ctx, source, grid, read)
 
 
@@ -85,8 +86,7 @@ def _elements_on(ctx: Context, x: Batched, grid: Grid) -> ir.Value:
     source, elements = rows_along(ctx, x, grid.rank)
     if not source.is_shared:
         return elements
-    at = rows_of_places(ctx, source, grid, [grid.place(axis) for axis in range(grid.rank)])
-    return ctx.op("Gather", [elements, at], {"axis": 0})
+    return gathered(ctx, elements, source, grid, range(grid.rank))
 
 
 def _as_lying_on(ctx: Context, elements: ir.Value, grid: Grid) -> Output:

@@ -6,12 +6,13 @@ the first image is row ``1 * 3 + 2``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TypeAlias
 
 import onnx_ir as ir
 
-from passes.batching.lengths import Lengths
+from passes.batching.lengths import Lengths, multiplied
 from passes.graph.builder import END, Builder
 from passes.graph.drafts import Memo, recorded
 
@@ -58,8 +59,8 @@ class Grid:
         self._columns: dict[int, ir.Value] = Memo()
         self._strides: dict[int, ir.Value] = Memo()
         self._lines: dict[int, ir.Value] = Memo()
-        self._places: dict[int, ir.Value] = Memo()
-        self._of_rows: dict[int, ir.Value] = Memo()
+        self._places: dict[tuple[int, int], ir.Value] = Memo()
+        self._of_rows: dict[tuple[int, int], ir.Value] = Memo()
         self._lengths: dict[int, Lengths] = Memo()
         self._derived: dict[Hashable, Grid] = Memo()
 
@@ -80,16 +81,21 @@ class Grid:
 
     @classmethod
     def of_sides(cls, builder: Builder, sides: Sequence[Side], count: ir.Value) -> Grid:
-        """Return the grid of samples by their dimensions.
+        """Return the grid of samples by their dimensions: one object for the same lengths.
 
         Args:
             builder: See `Grid`.
             sides: The dimensions.
             count: Number of samples, int64 ``[1]``.
         """
-        made = cls(builder, [d if isinstance(d, int) else d.value for d in sides], count=count)
-        made._lengths.update({at: d for at, d in enumerate(sides) if isinstance(d, Lengths)})
-        return made
+        first = next((side for side in sides if isinstance(side, Lengths)), None)
+        known: dict[Hashable, Grid] = {} if first is None else first.once(_grids)
+        key = (builder, count, *sides)
+        if key not in known:
+            made = cls(builder, [d if isinstance(d, int) else d.value for d in sides], count=count)
+            made._lengths.update({at: d for at, d in enumerate(sides) if isinstance(d, Lengths)})
+            known[key] = made
+        return known[key]
 
     @property
     def dims(self) -> tuple[int | ir.Value, ...]:
@@ -114,6 +120,12 @@ class Grid:
     def equal(self, other: Grid) -> bool:
         """Whether other samples have the same dimensions, by proof."""
         return other is self or (other.dims == self.dims and other.is_shared == self.is_shared)
+
+    def has_rows_of(self, other: Grid) -> bool:
+        """Whether the rows are those of other samples, one for one; axes of size 1 may differ."""
+        mine, others = ([dim for dim in grid.dims if dim != 1] for grid in (self, other))
+        is_whole = not (self.is_shared or other.is_shared) and self._empty is None
+        return is_whole and mine == others
 
     @recorded
     def count(self) -> ir.Value:
@@ -183,12 +195,14 @@ class Grid:
     @recorded
     def rows(self) -> Lengths:
         """How many rows each sample has."""
-        if self.rank == 1 and isinstance(self.dims[0], ir.Value):
-            return self.lengths(0)
-        area = self.column(0)
-        for axis in range(1, self.rank):
-            area = self._builder.op("Mul", [area, self.column(axis)])
-        return Lengths(self._builder, area)
+        number = math.prod(dim for dim in self.dims if isinstance(dim, int))
+        ragged = [self.lengths(at) for at, dim in enumerate(self.dims) if not isinstance(dim, int)]
+        if not ragged:
+            every = self._builder.op("Expand", [self._builder.ints(number), self.count])
+            return Lengths(self._builder, every)
+        if self.rank == 1:
+            return ragged[0]
+        return multiplied(self._builder, ragged).times(number)
 
     @recorded
     def base(self) -> ir.Value:
@@ -218,34 +232,47 @@ class Grid:
 
     def place(self, axis: int) -> ir.Value:
         """Return the place of each row along an axis of its sample, int64 ``[P]``."""
+        return self.place_among(axis, axis)
+
+    def place_among(self, first: int, last: int) -> ir.Value:
+        """Return the place of each row among all places of some axes, int64 ``[P]``."""
         assert not self.is_shared
-        if axis not in self._places:
-            left = self._line(axis)
-            if axis:
-                whole = self._builder.op("Mul", [self._line(axis - 1), self.of_rows(axis)])
+        if (first, last) not in self._places:
+            left = self._line(last)
+            if any(dim != 1 for dim in self.dims[:first]):
+                size = self.size_of_rows(first, last)
+                whole = self._builder.op("Mul", [self._line(first - 1), size])
                 left = self._builder.op("Sub", [left, whole])
-            self._places[axis] = left
-        return self._places[axis]
+            self._places[first, last] = left
+        return self._places[first, last]
 
     def _line(self, axis: int) -> ir.Value:
         """Return the place of each row among all places of the axes up to one, int64 ``[P]``."""
-        if axis + 1 == self.rank:
-            return self.rows.positions
-        if self.dims[axis + 1] == 1:
-            return self._line(axis + 1)
-        if axis not in self._lines:
-            pair = [self._line(axis + 1), self.of_rows(axis + 1)]
-            self._lines[axis] = self._builder.op("Div", pair)
+        last = next((at for at in range(axis, self.rank) if at in self._lines), self.rank - 1)
+        line = self._lines.get(last)
+        whole = self.rows.positions if line is None else line
+        if all(dim == 1 for dim in self.dims[axis + 1 : last + 1]):
+            return whole
+        pair = [whole, self.size_of_rows(axis + 1, last)]
+        self._lines[axis] = self._builder.op("Div", pair)
         return self._lines[axis]
 
-    def of_rows(self, axis: int) -> ir.Value:
-        """Return the dimension of each row's sample: int64 ``[1]`` if it is a number."""
-        dim = self.dims[axis]
-        if isinstance(dim, int):
-            return self._builder.ints(dim)
-        if axis not in self._of_rows:
-            self._of_rows[axis] = self._builder.op("Gather", [dim, self.rows.samples])
-        return self._of_rows[axis]
+    def size_of_rows(self, first: int, last: int) -> ir.Value:
+        """Return how many places each row's sample has along some axes together.
+
+        Returns:
+            int64 ``[P]``, or ``[1]`` if it is a number.
+        """
+        key = first, last
+        number = math.prod(dim for dim in self.dims[first : last + 1] if isinstance(dim, int))
+        sides = [self.side(at) for at in range(first, last + 1)]
+        lengths = [side for side in sides if isinstance(side, Lengths)]
+        if not lengths:
+            return self._builder.ints(number)
+        if key not in self._of_rows:
+            size = multiplied(self._builder, lengths).times(number).value
+            self._of_rows[key] = self._builder.op("Gather", [size, self.rows.samples])
+        return self._of_rows[key]
 
     def prepare(self) -> None:
         """Record all that reading samples may need."""
@@ -253,3 +280,8 @@ class Grid:
         for axis in range(self.rank):
             self.column(axis)
             self.stride(axis)
+
+
+def _grids(_: Builder, __: Lengths) -> Memo[Hashable, Grid]:
+    """Return where the grids are of which some lengths are the first ones."""
+    return Memo()

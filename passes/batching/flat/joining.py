@@ -14,8 +14,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import one_place_each, read_simply, restacked
-from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_by_row import are_alike, on_one_grid
+from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of
 from passes.batching.layouts import Batched, flats_of, present
@@ -70,8 +70,9 @@ def _joined(ctx: Context, given: Sequence[Batched], axis: int) -> Output:
     before: ir.Value | None = None
     start: ir.Value | None = None
     for (source, rows), own in zip(sources, sides, strict=True):
-        moved = place if start is None else ctx.op("Sub", [place, start])
-        read = [moved if other == axis else grid.place(other) for other in range(count)]
+        read: list[Read] = [*range(count)]
+        if start is not None:
+            read[axis] = ctx.op("Sub", [place, start])
         own_at = rows_of_places(ctx, source, grid, read)
         if before is not None:
             own_at = ctx.op("Add", [own_at, before])

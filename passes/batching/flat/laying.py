@@ -31,16 +31,33 @@ def laid_out(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
     if perm != sorted(perm):
         value = ctx.op("Transpose", [value], {"perm": perm})
     behind = shift + len(first)
-    total = ctx.op("ReduceProd", [ctx.shape(value, 0, behind)], {"keepdims": 1})
     dims = [_column(ctx, x, axis, ctx.shape(value, shift + at, shift + at + 1))
             for at, axis in enumerate(first)]  # fmt: skip
-    if len(first) < x.rank:
-        total = ctx.op("Concat", [total, ctx.shape(value, behind)], {"axis": 0})
-    rows = ctx.reshape(value, total)
+    rows = _rows(ctx, value, behind, [x.dims[axis] for axis in memory[len(first) :]])
     grid = Grid(ctx.builder, dims, count=ctx.batch, is_shared=x.is_shared)
     order = tuple(memory.index(axis) for axis in range(x.rank))
     flat = FlatSamples(grid, order, (None,) * grid.rank)
     return dataclasses.replace(x, layout=Layout.FLAT, value=rows, flat=flat)
+
+
+def _rows(
+    ctx: Context, value: ir.Value, behind: int, dims: Sequence[int | str | None]
+) -> ir.Value:
+    """Return a value with one axis in place of its first ones.
+
+    Args:
+        ctx: The context.
+        value: The value.
+        behind: The axis behind these.
+        dims: Its dimensions from there on, as far as they are known.
+    """
+    numbers = [dim for dim in dims if isinstance(dim, int) and dim]
+    if len(numbers) == len(dims):
+        return ctx.op("Reshape", [value, ctx.ints(-1, *numbers)])
+    # The size is computed: a -1 could not be resolved where another dimension is 0.
+    total = ctx.op("ReduceProd", [ctx.shape(value, 0, behind)], {"keepdims": 1})
+    target = ctx.op("Concat", [total, ctx.shape(value, behind)], {"axis": 0})
+    return ctx.reshape(value, target)
 
 
 def packed_laid_out(ops: Operators, x: Batched) -> Batched:

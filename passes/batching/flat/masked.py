@@ -55,11 +55,8 @@ def lengths_of(ctx: Context, x: Batched) -> dict[int, Lengths]:
     found = {}
     for axis in ragged_axes(x):
         at = flat.order[axis]
-        size = flat.dimension(axis)
-        plain = flat.tables[at] is None
-        found[axis] = (
-            flat.grid.lengths(at) if plain else Lengths(ctx.builder, flat.size(at), size=size)
-        )
+        table = flat.tables[at]
+        found[axis] = flat.grid.lengths(at) if table is None else table.of_samples(ctx.builder)
     return found
 
 

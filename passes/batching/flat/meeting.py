@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.flat.grid import Grid, Side
+from passes.batching.flat.rows_read import Read
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 from passes.batching.packed.checks import broadcast_lengths, failing_where, is_single
@@ -60,7 +61,7 @@ def alike(ops: Operators, sides: Sequence[Side]) -> Side:
     return first.checked(ops.builder, failing_where(ops, first.value, flags))
 
 
-def place_read(ops: Operators, grid: Grid, axis: int, own: Side) -> ir.Value | None:
+def place_read(ops: Operators, grid: Grid, axis: int, own: Side) -> Read:
     """Return the place that each row of broadcast samples reads along an axis of an operand.
 
     Args:
@@ -69,13 +70,12 @@ def place_read(ops: Operators, grid: Grid, axis: int, own: Side) -> ir.Value | N
         axis: The axis of that grid.
         own: The size of the operand's samples.
 
-    Returns:
-        int64 ``[P]``; None for the first place.
     """
     if own == 1:
         return None
-    place = grid.place(axis)
     if not isinstance(own, Lengths) or are_equal(own, grid.side(axis)):
-        return place
+        return axis
     several = ops.op("Cast", [ops.op("Not", [is_single(ops, own)])], {"to": ir.DataType.INT64})
-    return ops.op("Mul", [place, ops.op("Gather", [several, grid.rows.samples], {"axis": 0})])
+    return ops.op(
+        "Mul", [grid.place(axis), ops.op("Gather", [several, grid.rows.samples], {"axis": 0})]
+    )

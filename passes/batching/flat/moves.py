@@ -199,6 +199,9 @@ def with_axis_in_grid(ctx: Context, x: Batched, axis: int) -> Batched:
 
 def entry(ctx: Context, vector: Batched, position: int) -> ir.Value:
     """Return an entry of a vector, int64 ``[1]`` if all samples share it, else ``[B]``."""
+    known = ctx.constant(vector)
+    if known is not None and position < known.size:
+        return ctx.ints(int(known.ravel()[position]))
     if vector.is_shared:
         value = ctx.op("Gather", [vector.value, ctx.ints(position)], {"axis": 0})
     else:

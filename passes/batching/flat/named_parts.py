@@ -15,8 +15,8 @@ from passes.batching.context import Context
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.meeting import alike
-from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.reading import known_from
+from passes.batching.flat.rows_read import gathered
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import laid_in_order, on_first, sides_of
 from passes.batching.layouts import Batched, Layout
@@ -84,8 +84,7 @@ def parts_set(
     held, samples = _of_elements(ctx, positions, grid)
     source, rows = rows_along(ctx, updates, rank)
     if source.is_shared:
-        at = rows_of_places(ctx, source, grid, [grid.place(axis) for axis in range(rank)])
-        rows = ctx.op("Gather", [rows, at], {"axis": 0})
+        rows = gathered(ctx, rows, source, grid, range(rank))
     return held, samples, rows
 
 
@@ -110,8 +109,7 @@ def _of_elements(ctx: Context, positions: Batched, grid: Grid) -> tuple[Batched,
     """Return the positions of all places of a grid, whose first axes are those of positions."""
     _, depth = _named(positions)
     source, rows = rows_along(ctx, positions, depth)
-    at = rows_of_places(ctx, source, grid, [grid.place(axis) for axis in range(depth)])
-    given = ctx.op("Gather", [rows, at], {"axis": 0})
+    given = gathered(ctx, rows, source, grid, range(depth))
     given = ctx.op("Cast", [given], {"to": int(ir.DataType.INT64)})
     within = [ctx.unsqueeze(grid.place(axis), [1]) for axis in range(depth, grid.rank)]
     where = ctx.op("Concat", [given, *within], {"axis": 1})

@@ -21,7 +21,6 @@ __all__ = [
     "along",
     "filled",
     "rows_at",
-    "rows_of_places",
     "tables_of",
     "valid_places",
     "with_fill",
@@ -111,34 +110,6 @@ def rows_at(
     if valid is None:
         return rows, at
     return with_fill(ops, rows, flat, valid, at)
-
-
-def rows_of_places(
-    ops: Operators, source: Grid, reader: Grid, places_: Sequence[ir.Value | None]
-) -> ir.Value:
-    """Return which row of one grid each row of another one reads, int64 ``[P]``.
-
-    Args:
-        ops: Records the nodes.
-        source: The grid that is read.
-        reader: The grid that reads.
-        places_: The place of each row along the axes of the source; None for the first one.
-    """
-    at: ir.Value | None = None
-    known = {dim: axis for axis, dim in enumerate(reader.dims) if isinstance(dim, ir.Value)}
-    for dim, place in zip(source.dims, places_, strict=True):
-        if at is not None and dim != 1:
-            if isinstance(dim, int):
-                step = ops.ints(dim)
-            elif dim in known:
-                step = reader.of_rows(known[dim])
-            else:
-                step = ops.op("Gather", [dim, reader.rows.samples])
-            at = ops.op("Mul", [at, step])
-        if place is not None:
-            at = place if at is None else ops.op("Add", [at, place])
-    base = ops.op("Gather", [source.base, reader.rows.samples])
-    return base if at is None else ops.op("Add", [base, at])
 
 
 def with_fill(

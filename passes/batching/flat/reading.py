@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -15,12 +14,12 @@ from passes.batching.flat.laying import rows_within
 from passes.batching.flat.places import (
     along,
     rows_at,
-    rows_of_places,
     tables_of,
     with_fill,
     without_spares,
     without_unread,
 )
+from passes.batching.flat.rows_read import Read, gathered, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.taps import interpolated
 from passes.batching.flat.whole_sums import summed_whole
@@ -152,18 +151,21 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
     if flat.order == tuple(range(rank)) and behind == first:
         return value, flat
     sizes = _all_sides(ops, x, value, flat)
-    total = ops.op("ReduceProd", [ops.op("Shape", [value])], {"keepdims": 1})
-    turned = ops.reshape(value, total)
     moved = [sizes[at] for at in flat.order]
-    if flat.order != tuple(range(rank)):
-        turned = _moved(ops, turned, sizes, flat)
+    turned = _moved(ops, value, sizes, flat)
     tail = [dim for axis in range(behind, rank) if (dim := _known(x, axis)) is not None]
-    if tail:
-        whole = ops.op("Div", [total, ops.ints(max(math.prod(tail), 1))])
-        target = ops.op("Concat", [whole, ops.ints(*tail)], {"axis": 0})
-        turned = ops.reshape(turned, target)
+    if turned is not value or sizes[first:] != tail:
+        turned = _with_rows(ops, turned, tail)
     grid = Grid.of_sides(ops.builder, moved[:behind], flat.grid.count)
     return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
+
+
+def _with_rows(ops: Operators, elements: ir.Value, dims: Sequence[int]) -> ir.Value:
+    """Return elements as rows of given dimensions."""
+    if all(dims):
+        return ops.op("Reshape", [elements, ops.ints(-1, *dims)])
+    # A -1 could not be resolved where another dimension is 0.
+    return ops.reshape(elements, ops.ints(0, *dims))
 
 
 def _all_sides(ops: Operators, x: Batched, value: ir.Value, flat: FlatSamples) -> list[Side]:
@@ -179,15 +181,18 @@ def _all_sides(ops: Operators, x: Batched, value: ir.Value, flat: FlatSamples) -
     return sizes
 
 
-def _moved(
-    ops: Operators, elements: ir.Value, sizes: Sequence[Side], flat: FlatSamples
-) -> ir.Value:
-    """Return elements in the order of the axes of a sample: each is read in its new place."""
+def _moved(ops: Operators, rows: ir.Value, sizes: Sequence[Side], flat: FlatSamples) -> ir.Value:
+    """Return elements in the order of the axes of a sample: each is read in its new place.
+
+    Those of axes of size 1 alone stay where they are.
+    """
+    others = [at for at in flat.order if sizes[at] != 1]
+    if others == sorted(others):
+        return rows
+    elements = _with_rows(ops, rows, [])
     source = Grid.of_sides(ops.builder, sizes, flat.grid.count)
     made = Grid.of_sides(ops.builder, [sizes[at] for at in flat.order], flat.grid.count)
-    moved = [made.place(flat.order.index(at)) for at in range(source.rank)]
-    place = rows_of_places(ops, source, made, moved)
-    return ops.op("Gather", [elements, place], {"axis": 0})
+    return gathered(ops, elements, source, made, [*map(flat.order.index, range(source.rank))])
 
 
 def _grid_of(ops: Operators, x: Batched, flat: FlatSamples) -> Grid:
@@ -203,13 +208,10 @@ def _side(ops: Operators, x: Batched, flat: FlatSamples, at: int) -> Side:
         return flat.grid.side(at)
     if known is not None:
         return known
-    return Lengths(ops.builder, _column(ops, flat, table.count), size=table.size)
-
-
-def _column(ops: Operators, flat: FlatSamples, dim: ir.Value) -> ir.Value:
-    """Return a count, of each sample or of all, as int64 ``[B]``."""
-    is_one = any(t is not None and t.is_fixed and t.count is dim for t in flat.tables)
-    return ops.op("Expand", [dim, flat.grid.count]) if is_one else dim
+    if not table.is_fixed:
+        return table.of_samples(ops.builder)
+    each = ops.op("Expand", [table.count, flat.grid.count])
+    return Lengths(ops.builder, each, size=table.size)
 
 
 def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
@@ -248,15 +250,15 @@ def _compressed(ops: Operators, value: ir.Value, grid: Grid) -> ir.Value:
 def _rows_of_grid(ops: Operators, rows: ir.Value, flat: FlatSamples, grid: Grid) -> ir.Value:
     """Return the rows of samples by the tables that say which rows they read."""
     sample = grid.rows.samples
-    read: list[ir.Value | None] = []
+    read: list[Read] = []
     valid: ir.Value | None = None
     for axis, table in enumerate(flat.tables):
         if table is None and flat.grid.dims[axis] == 1:
             read.append(None)
             continue
-        place = grid.place(axis)
+        place: Read = axis
         if table is not None:
-            pair = [ops.unsqueeze(v, [1]) for v in (sample, place)]
+            pair = [ops.unsqueeze(v, [1]) for v in (sample, grid.place(axis))]
             entry = ops.op("Concat", pair, {"axis": 1})
             place = ops.op("GatherND", [_full(ops, table.index, flat.grid), entry])
             if table.valid is not None:

@@ -206,6 +206,19 @@ def _checked(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side]) -> ir
     return failing_where(ctx, found.area, [differs])
 
 
+def _with_rows(
+    ctx: Context, found: _ElementsInOrder, rest: Sequence[int], area: ir.Value
+) -> ir.Value:
+    """Return the elements with rows of some dimensions; their number may be an error."""
+    if area is found.area and all(rest):
+        return ctx.op("Reshape", [found.rows, ctx.ints(-1, *rest)])
+    total = ctx.op("ReduceSum", [area], {"keepdims": 1})
+    if math.prod(rest) != 1:
+        total = ctx.op("Div", [total, ctx.ints(max(math.prod(rest), 1))])
+    target = ctx.op("Concat", [total, ctx.ints(*rest)], {"axis": 0}) if rest else total
+    return ctx.reshape(found.rows, target)
+
+
 def _laid(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side], area: ir.Value) -> Output:
     ragged = [axis for axis, side in enumerate(sides) if isinstance(side, Lengths)]
     behind = ragged[-1] + 1 if ragged else 0
@@ -213,11 +226,9 @@ def _laid(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side], area: ir
     if not ragged:
         target = ctx.op("Concat", [ctx.op("Shape", [area]), ctx.ints(*rest)], {"axis": 0})
         return ctx.stacked(ctx.reshape(found.rows, target))
-    total = ctx.op("ReduceSum", [area], {"keepdims": 1})
-    if math.prod(rest) != 1:
-        total = ctx.op("Div", [total, ctx.ints(max(math.prod(rest), 1))])
-    target = ctx.op("Concat", [total, ctx.ints(*rest)], {"axis": 0}) if rest else total
-    rows = ctx.reshape(found.rows, target)
+    rows = found.rows
+    if area is not found.area or list(found.sides[found.grid.rank :]) != rest:
+        rows = _with_rows(ctx, found, rest, area)
     grid = found.grid.derived(
         ("sides", ctx.builder, *sides[:behind]),
         lambda: Grid.of_sides(ctx.builder, sides[:behind], found.grid.count),

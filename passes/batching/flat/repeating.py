@@ -13,8 +13,8 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.moves import entry, restacked
-from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.regridding import regridded
+from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of, spread_to
 from passes.batching.layouts import Batched
@@ -92,16 +92,15 @@ def _repeated(
     times: Sequence[int | ir.Value],
 ) -> ir.Value:
     """Return the row of the samples that each place of the repeated ones is."""
-    samples, read = grid.rows.samples, []
+    samples, read = grid.rows.samples, list[Read](range(grid.rank))
     for axis in range(grid.rank):
-        place = grid.place(axis)
         if times[axis] != 1:
             side = own[axis]
             size = ctx.ints(side) if isinstance(side, int) else side.value
             if isinstance(side, Lengths):
                 size = ctx.op("Gather", [size, samples], {"axis": 0})
-            place = ctx.op("Mod", [place, ctx.op("Max", [size, ctx.ints(1)])])
-        read.append(place)
+            least = ctx.op("Max", [size, ctx.ints(1)])
+            read[axis] = ctx.op("Mod", [grid.place(axis), least])
     return rows_of_places(ctx, source, grid, read)
 
 

@@ -14,8 +14,8 @@ from passes.batching.flat.formula import integers
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import restacked, stacked_or_packed
-from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_positions import FAR
+from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of
 from passes.batching.layouts import Batched, present
@@ -47,9 +47,9 @@ def reverse_sequence(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
     place = integers(ctx, grid.place(time))
     length = integers(ctx, _length_of_rows(ctx, held, grid, grid.place(batch)))
     turned = place.compare("Less", length).where(length - 1 - place, place)
-    is_short = length.compare("LessOrEqual", integers(ctx, grid.of_rows(time)))
+    is_short = length.compare("LessOrEqual", integers(ctx, grid.size_of_rows(time, time)))
     turned = length.compare("GreaterOrEqual", 0).where(turned, FAR)
-    read: list[ir.Value | None] = [grid.place(axis) for axis in range(count)]
+    read: list[Read] = [*range(count)]
     read[time] = is_short.where(turned, FAR).value
     at = rows_of_places(ctx, grid, grid, read)
     order = tuple(range(len(own)))

@@ -11,6 +11,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.batching.flat.grid import Grid
+from passes.batching.lengths import Lengths
+from passes.graph.builder import Builder
 from passes.reading.integers import Linear
 
 __all__ = ["AxisTable", "FlatSamples", "Sampler"]
@@ -29,6 +31,7 @@ class AxisTable:
         valid: Whether a place reads anything, bool ``[B, O]``; None if all do.
         least: A number that no count is less than.
         size: The count of one sample as a sum, None if nothing is known of it.
+        lengths: The counts as lengths, if such have been made of them.
     """
 
     count: ir.Value
@@ -38,6 +41,18 @@ class AxisTable:
     valid: ir.Value | None = None
     least: int = 0
     size: Linear | None = None
+    lengths: Lengths | None = None
+
+    def of_samples(self, builder: Builder) -> Lengths:
+        """Return the counts of each sample as lengths: one object if they are known as such.
+
+        Args:
+            builder: Records what follows from them.
+        """
+        known = self.lengths
+        if known is not None and known.value is self.count and known.is_recorded_by(builder):
+            return known
+        return Lengths(builder, self.count, size=self.size)
 
 
 @dataclasses.dataclass(frozen=True)

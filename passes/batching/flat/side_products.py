@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.flat.grid import Side
-from passes.batching.lengths import Lengths
+from passes.batching.lengths import Lengths, multiplied
 from passes.reading.integers import Linear
 
 __all__ = ["as_one", "cancelled", "numbers_of", "product"]
@@ -44,7 +44,10 @@ def as_one(ctx: Context, sides: Sequence[Side]) -> Side:
 
 
 def _multiplied(ctx: Context, parts: Sequence[Side]) -> Lengths:
-    return Lengths(ctx.builder, product(ctx, parts), product_of=parts)
+    lengths = [side for side in parts if isinstance(side, Lengths)]
+    return multiplied(ctx.builder, lengths).times(
+        math.prod(side for side in parts if isinstance(side, int))
+    )
 
 
 def _factors(sides: Sequence[Side]) -> list[Side]:

@@ -15,8 +15,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import broadcast, place_read
-from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.reading import in_order
+from passes.batching.flat.rows_read import gathered
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, present, with_flat
 from passes.batching.lengths import Lengths
@@ -126,8 +126,7 @@ def _spread(ctx: Context, x: Batched, sides: Sequence[Side], flat: FlatSamples) 
     source, rows = on_first(ctx, x, own, count)
     if own[:count] != list(sides[: flat.grid.rank]) or first:
         read = [place_read(ctx, flat.grid, first + a, own[a]) for a in range(count)]
-        at = rows_of_places(ctx, source, flat.grid, read)
-        rows = ctx.op("Gather", [rows, at], {"axis": 0})
+        rows = gathered(ctx, rows, source, flat.grid, read)
     return Batched(x.layout, rows, x.type, x.stage, x.rounding, flat=flat)
 
 

@@ -233,10 +233,12 @@ def _padded(
     count = size + begin + end
     if total is None or not is_nonnegative(total):
         count, total = count.max(0), total if is_fixed else None
+    known: Lengths | None = None
     if total is not None and ctx.numbers.is_shared(total):
         count, is_fixed = integers(ctx, ctx.numbers.write(ctx, total)), True
     elif total is not None and not is_fixed:
-        count = integers(ctx, _of_sum(ctx, total, count.value).value)
+        known = _of_sum(ctx, total, count.value)
+        count = integers(ctx, known.value)
     width = count.value if is_fixed else largest(ctx, count.value)
     where = integers(ctx, places(ctx, width)) - begin.unsqueeze(1)
     if mode == "reflect":
@@ -249,7 +251,7 @@ def _padded(
     is_constant = mode == "constant"
     made = picked(ctx, flat, at, where.value, count.value, is_fixed=is_fixed, may_miss=is_constant)
     kept = Lengths(ctx.builder, count.value).size if total is None and not is_fixed else total
-    return dataclasses.replace(made, size=kept)
+    return dataclasses.replace(made, size=kept, lengths=known)
 
 
 def _of_sum(ctx: Context, total: Linear, count: ir.Value) -> Lengths:

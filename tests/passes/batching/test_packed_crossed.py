@@ -51,7 +51,7 @@ CROSSED = {
     ),
     "rows repeated, who knows how often": (
         of("y = Tile(x, r)", x=X, r=shared(np.array([1, 2]))),
-        "Tile ragged",
+        "Tile data-dependent-shape",
     ),
     "a state and what it grows by": (
         of(

@@ -41,16 +41,18 @@ class EliminateCommonSubexpressionsPass(OthersPass):
     where it runs.
     """
 
-    def __init__(self, authored: Authored | None = None, *, into_branches: bool = True) -> None:
+    def __init__(self, authored: Authored | None = None, *, for_device: bool = False) -> None:
         """Set up the pass.
 
         Args:
             authored: The model as its author wrote it; None for none of its nodes.
-            into_branches: Whether the branch of an If reads what stands in front of the If. On a
-                device that may take a copy.
+            for_device: Whether a device beside the host runs the model. No branch of an If reads
+                what stands in front of the If there, which may take a copy, and a constant stays
+                with its readers: onnxruntime does not copy one that the host and, inside of an
+                If, WebGPU read.
         """
         super().__init__(authored)
-        self._into_branches = into_branches
+        self._for_device = for_device
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
@@ -73,11 +75,11 @@ class EliminateCommonSubexpressionsPass(OthersPass):
         modified = False
         for node in graph:
             for _, inner in subgraphs(node):
-                reads = self._into_branches and is_operator(node, "If")
+                reads = is_operator(node, "If") and not self._for_device
                 before: _Known = ChainMap({}, known) if reads else {}
                 modified |= self._merge(inner, written, before)
             key = _computes(node)
-            if key is None:
+            if key is None or (self._for_device and is_operator(node, "Constant")):
                 continue
             same = known.setdefault(key, node)
             is_result = any(value.is_graph_output() for value in node.outputs)

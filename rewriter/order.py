@@ -228,7 +228,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored, typing = Authored(model), KeptTyping()
     for_device = bool(options.row.kernels)
-    passes.append(EliminateCommonSubexpressionsPass(authored, into_branches=not for_device))
+    passes.append(EliminateCommonSubexpressionsPass(authored, for_device=for_device))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored, typing))
     passes += [

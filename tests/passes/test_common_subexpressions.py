@@ -38,6 +38,12 @@ CASES = {
           c = Add (x, a) d = Add (x, b) y = Mul (c, d) }""",
         {"Constant": 1, "Add": 1, "Mul": 1},
     ),
+    "constants of one number": (
+        """(int64[N] x) => (int64[N] y)
+        { a = Constant <value_int = 1> () c = Add (x, a) b = Constant <value_int = 1> ()
+          y = Mul (c, b) }""",
+        {"Constant": 1, "Add": 1, "Mul": 1},
+    ),
     "constants of two types": (
         """(int64[N] x) => (int64[N] y)
         { a = Constant <value = int32[1] {1}> () b = Constant <value = int64[1] {1}> ()
@@ -131,10 +137,13 @@ def test_the_author_keeps_every_node(name: str) -> None:
     assert merged(text, authored=True) == before
 
 
-def test_for_a_device_a_branch_reads_nothing_in_front() -> None:
-    text, _ = CASES["a branch reads what stands in front"]
+@pytest.mark.parametrize(
+    "name", ["a branch reads what stands in front", "constants of one number"]
+)
+def test_for_a_device_values_stay_where_they_are_read(name: str) -> None:
+    text, _ = CASES[name]
     model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
-    assert not EliminateCommonSubexpressionsPass(into_branches=False)(model).modified
+    assert not EliminateCommonSubexpressionsPass(for_device=True)(model).modified
 
 
 def test_equal_names_in_a_branch_are_told_apart() -> None:

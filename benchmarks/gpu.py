@@ -1,8 +1,8 @@
 """``python -m benchmarks.gpu``: as given, ours and by hand, on a GPU provider of onnxruntime.
 
 Tensors lie on the device before a run, and on CUDA stay there after it. Sequences come from the
-host and go back to it, which is the same for all forms. On CUDA a form of which nothing is left
-to the host is also replayed as a CUDA graph. ``--write`` puts the table into RESULTS.md, under
+host and go back to it, which is the same for all forms. On CUDA a form that leaves nothing to
+the host is also replayed as a CUDA graph. ``--write`` puts the table into RESULTS.md, under
 "On a GPU".
 """
 

@@ -127,7 +127,7 @@ class Lengths:
         return self._builder is builder
 
     def on(self, builder: Builder) -> Lengths:
-        """Return the same lengths, of which a builder records what follows."""
+        """Return the same lengths; a builder records what follows from them."""
         if self.is_recorded_by(builder):
             return self
         if builder not in self._elsewhere:

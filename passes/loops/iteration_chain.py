@@ -45,7 +45,7 @@ class IterationChain:
 
     Attributes:
         iteration: The Loop.
-        ends: The carried values of which something is read, each with what that is.
+        ends: The carried values that are read, each with what is read of it.
         collected: The collected values that are read, each with what that is.
         axes: The axis of each list that the copies join piece by piece, by the input of the body.
         most: The largest number of iterations.

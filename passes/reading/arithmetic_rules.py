@@ -141,7 +141,7 @@ def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _multiplied(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Multiply all numbers of a vector, of which one may be unknown before the model runs."""
+    """Multiply all numbers of a vector; one of them may be unknown before the model runs."""
     numbers = evaluator.of(node.inputs[0])
     if node.attributes.get_int("noop_with_empty_axes", 0) or not numbers:
         return None

@@ -22,6 +22,7 @@ def merged(text: str, *, authored: bool = False) -> collections.Counter[str]:
     return collections.Counter(node.op_type for node in model.graph.all_nodes())
 
 
+LARGE = ", ".join(["1"] * 65)
 CASES = {
     "equal nodes": (
         "(float[N] x) => (float[N] y) { a = Neg (x) b = Neg (x) y = Add (a, b) }",
@@ -49,6 +50,18 @@ CASES = {
         { a = Constant <value = int32[1] {1}> () b = Constant <value = int64[1] {1}> ()
           c = Cast <to = 7> (a) y = Add (b, c) }""",
         {"Constant": 2, "Cast": 1, "Add": 1},
+    ),
+    "constants that are large": (
+        f"""(float[65] x) => (float[65] y)
+        {{ a = Constant <value = float[65] {{{LARGE}}}> () b = Constant <value = float[65] {{{LARGE}}}> ()
+          c = Add (x, a) y = Mul (c, b) }}""",
+        {"Constant": 2, "Add": 1, "Mul": 1},
+    ),
+    "tensors of texts": (
+        """(string[N] x, bool[N] f) => (string[N] y)
+        { a = Constant <value = string[1] {"one"}> () b = Constant <value = string[1] {"one"}> ()
+          c = Where (f, x, a) y = Where (f, c, b) }""",
+        {"Constant": 2, "Where": 2},
     ),
     "zeros of two signs": (
         """(float[N] x) => (float[N] y)
@@ -154,10 +167,3 @@ def test_equal_names_in_a_branch_are_told_apart() -> None:
         else_branch = e () => (float[N] r) { b = Relu (x) r = Abs (b) }>
       b = Exp (a) y = Add (b, i) }"""
     assert merged(text)["Neg"] == 1
-
-
-def test_an_output_that_is_left_out_is_not_read() -> None:
-    text = """(float[A,B,C] x, float[1,8,C] w, float[1,8,2] r) => (float[A,1,B,2] y)
-    { "", h = LSTM <hidden_size = 2> (x, w, r) a, b = LSTM <hidden_size = 2> (x, w, r)
-      c = Neg (h) d = Neg (a) y = Add (c, d) }"""
-    assert merged(text)["LSTM"] == 2

@@ -283,5 +283,5 @@ class Grid:
 
 
 def _grids(_: Builder, __: Lengths) -> Memo[Hashable, Grid]:
-    """Return where the grids are of which some lengths are the first ones."""
+    """Return where grids are kept that begin with some lengths."""
     return Memo()

@@ -16,11 +16,12 @@ import onnx
 import pytest
 
 import rewriter
+from benchmarks import results
 from rewriter.backends import BackendError, open_session, placement
 from rewriter.backends.binding import can_bind
 from rewriter.backends.onnxruntime import OnnxruntimeSession
 from rewriter.backends.profiling import Placement, read_profile
-from rewriter.backends.providers import load_libraries, provider_of
+from rewriter.backends.providers import load_libraries, provider_of, require_provider
 from rewriter.model_files.protos import to_proto
 from tests import software_gpu
 from tests.rewriter.cli_models import seqmap
@@ -171,6 +172,25 @@ def test_libraries_of_cuda_that_are_packages_are_loaded(
 
     load_libraries(types.SimpleNamespace(preload_dlls=preload), provider)
     assert (bool(calls), capsys.readouterr().out) == (is_called, "")
+
+
+def test_what_brings_the_libraries_of_cuda_is_said() -> None:
+    session = types.SimpleNamespace(get_providers=lambda: ["CPUExecutionProvider"])
+    with pytest.raises(BackendError, match=r"pip install 'onnxruntime-gpu\[cuda,cudnn\]'"):
+        require_provider(session, "CUDAExecutionProvider")
+    with pytest.raises(BackendError, match="install them, or ask for that device"):
+        require_provider(session, "TensorrtExecutionProvider")
+
+
+def test_each_table_of_figures_leaves_the_other_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "RESULTS.md"
+    monkeypatch.setattr(results, "RESULTS", page)
+    results.write(["# Benchmarks", "", "old"])
+    results.write_gpu(["on a device", "", "| a |"])
+    results.write(["# Benchmarks", "", "new"])
+    assert page.read_text() == "# Benchmarks\n\nnew\n## On a GPU\n\non a device\n\n| a |\n"
 
 
 EVENTS = [

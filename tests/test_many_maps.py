@@ -47,6 +47,14 @@ def many(name: str, count: int) -> onnx.ModelProto:
     return onnx.parser.parse_model(f"{_HEADER} g ({kind} y0) => ({result}) {{ {begin} {nodes} }}")
 
 
+def layers(count: int) -> onnx.ModelProto:
+    """Return a map whose body holds its weights as nodes."""
+    layer = "w{i} = Constant <value_floats = [2.0, 3.0]> () v{i} = Mul (v{j}, w{i}) "
+    nodes = "".join(layer.format(i=i, j=i - 1) for i in range(1, count + 1))
+    return onnx.parser.parse_model(f"""{_HEADER} g (seq(float[N]) x) => (seq(float[N]) y) {{
+        y = SequenceMap (x) <body = b (float[N] v0) => (float[N] v{count}) {{ {nodes} }}> }}""")
+
+
 def calls(model: onnx.ModelProto) -> int:
     """Return how many functions of Python are called for a rewrite."""
     found = 0
@@ -68,3 +76,8 @@ def calls(model: onnx.ModelProto) -> int:
 def test_four_times_as_many_cost_no_more_each(name: str) -> None:
     rewriter.rewrite(many(name, 2), verify=False)  # what is loaded once counts for nothing
     assert calls(many(name, 60)) < 4.8 * calls(many(name, 15))
+
+
+def test_four_times_as_many_nodes_of_a_body_cost_no_more_each() -> None:
+    rewriter.rewrite(layers(2), verify=False)
+    assert calls(layers(320)) < 4.8 * calls(layers(80))

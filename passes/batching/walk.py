@@ -156,7 +156,7 @@ class Walk(BodyState):
         """Record a node with shared operands only."""
         stage = max((x.stage for x in operands), default=0)
         values: dict[ir.Value, ir.Value | None] = {
-            old: x.value for old, x in self.env.items() if x.is_shared
+            old: self.read(old).value for old in reads_of(node)
         }
         self.stage(stage).nodes.extend(copy_body([node], values))
         self._typings.copy(values)

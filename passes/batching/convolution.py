@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -122,10 +123,42 @@ def _by_filters(ctx: Context, node: ir.Node, x: Batched, w: Batched) -> ir.Value
 def quantized_convolution(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
-    """ConvInteger and QLinearConv: the images of all samples form one batch."""
+    """ConvInteger and QLinearConv: the images of all samples form one batch.
+
+    A zero point of ConvInteger's images may differ by sample, as DynamicQuantizeLinear gives it.
+    """
+    if node.op_type == "ConvInteger" and operands[2:] and operands[2] is not None:
+        zero = operands[2]
+        if zero.is_stacked:
+            return [_around_zeros(ctx, node, _without(operands, 2), zero)]
     for x in operands[1:]:
         ctx.require_shared(x, "filters, scale, zero point or bias")
     return _on_merged(ctx, node, operands, [0])
+
+
+def _around_zeros(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], zero: Batched
+) -> Batched:
+    """Record ConvInteger of images less the zero point of each sample.
+
+    It is linear: what the images give less the zero point times what images of ones give, both
+    with zeros around them, exact in int32.
+    """
+    x = ctx.operand(operands, 0, "x")
+    for other in operands[1:]:
+        ctx.require_shared(other, "filters or zero point")
+    filters = [None if other is None else other.value for other in operands[1:]]
+    if x.is_stacked:
+        raw = _on_merged(ctx, node, operands, [0])[0]
+    else:
+        raw = ctx.same(node, [x.value, *filters])[0]
+    image = ctx.shape(x.value, 1 + x.is_stacked)
+    one = ir.tensor(np.ones(1, x.element_type.numpy()))
+    shape = ctx.op("Concat", [ctx.ints(1), image], {"axis": 0})
+    ones = ctx.op("ConstantOfShape", [shape], {"value": one})
+    of_ones = ctx.same(node, [ones, *filters])[0].value
+    wide = ctx.op("Cast", [ctx.padded_rank(zero, x.rank)], {"to": ir.DataType.INT32})
+    return ctx.stacked(ctx.op("Sub", [raw.value, ctx.op("Mul", [wide, of_ones])]))
 
 
 def deformable_convolution(

@@ -26,6 +26,9 @@ def whole(*shape: int, dtype: Any = np.uint8, seed: int = 0) -> Operand:
     return mapped(*(np.asarray(rng.integers(0, 50, shape), dtype) for _ in range(3)))
 
 
+POINTS = mapped(*(np.uint8(n) for n in (3, 200, 0)))
+
+
 def convolve(
     op_type: str, name: str, attributes: str = "", opset: int = 18, **operands: Any
 ) -> Case:
@@ -100,6 +103,32 @@ CASES = [
         w=constant(whole(6, 4, 3, 3).first),
         xz=constant(np.uint8(3)),
         wz=shared(np.uint8(5)),
+    ),
+    convolve(
+        "ConvInteger",
+        "a zero point of each sample",
+        WIDE,
+        x=whole(2, 4, 5, 6),
+        w=constant(whole(6, 4, 3, 3).first),
+        xz=POINTS,
+        wz=shared(np.uint8(5)),
+    ),
+    convolve(
+        "ConvInteger",
+        "signed numbers, a vector of one zero point of each sample",
+        '<auto_pad = "SAME_UPPER", strides = [2, 2]>',
+        x=whole(1, 4, 5, 6, dtype=np.int8),
+        w=shared(whole(6, 4, 3, 3, dtype=np.int8).first),
+        xz=mapped(*(np.array([n], np.int8) for n in (-100, 0, 3))),
+        symbolic=True,
+    ),
+    convolve(
+        "ConvInteger",
+        "a zero point alone of each sample",
+        "<group = 2, dilations = [2, 1]>",
+        x=shared(whole(1, 4, 5, 6).first),
+        w=shared(whole(6, 2, 2, 3).first),
+        xz=POINTS,
     ),
     convolve(
         "ConvInteger",

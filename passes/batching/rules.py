@@ -5,6 +5,7 @@ from __future__ import annotations
 from passes.batching import (
     attention,
     branches,
+    contributed,
     control,
     convolution,
     image,
@@ -282,6 +283,33 @@ register(
     rounding=True,
     discrete=True,
     domain=_ML,
+)
+
+# Contributed by onnxruntime.
+_CONTRIBUTED = "com.microsoft"
+register("Gelu QuickGelu", elementwise, total=True, rounding=True, domain=_CONTRIBUTED)
+register(
+    "FastGelu BiasGelu",
+    contributed.per_channel,
+    family="elementwise",
+    total=True,
+    rounding=True,
+    domain=_CONTRIBUTED,
+)
+register(
+    "FusedMatMul",
+    contributed.fused_matmul,
+    family="matrix product",
+    total=True,
+    rounding=True,
+    domain=_CONTRIBUTED,
+)
+register(
+    "SkipLayerNormalization SkipSimplifiedLayerNormalization",
+    contributed.skipped_normalization,
+    family="normalization",
+    rounding=True,
+    domain=_CONTRIBUTED,
 )
 
 # Gone.

@@ -36,6 +36,12 @@ def _like_first(call: NodeCall) -> None:
     call.set(call.elem_type(), call.dims())
 
 
+def _skipped(call: NodeCall) -> None:
+    """A normalised sum and, as the fourth output, the sum itself, like the first input."""
+    for output in (0, 3):
+        call.set(call.elem_type(), call.dims(), output)
+
+
 def _floats_like_first(call: NodeCall) -> None:
     """Floats in the shape of the input."""
     call.set(_FLOAT, call.dims())
@@ -197,8 +203,6 @@ _LIKE_FIRST = (
     "QuickGelu",
     "RotaryEmbedding",
     "SimplifiedLayerNormalization",
-    "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization",
 )
 
 _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
@@ -221,6 +225,8 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[NodeCall], None]] = {
     (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
+    ("com.microsoft", "SkipLayerNormalization"): _skipped,
+    ("com.microsoft", "SkipSimplifiedLayerNormalization"): _skipped,
     **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
 }
 

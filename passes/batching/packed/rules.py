@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passes.batching import attention, branches, control, convolution, losses
+from passes.batching import attention, branches, contributed, control, convolution, losses
 from passes.batching.elementwise import in_inference, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
@@ -174,4 +174,19 @@ register_packed(
     "TreeEnsembleClassifier TreeEnsembleRegressor TreeEnsemble",
     operators.rows_of_features,
     domain=_ML,
+)
+
+# Contributed by onnxruntime.
+_CONTRIBUTED = "com.microsoft"
+register_packed(
+    "Gelu QuickGelu", beside_lengths(rows), any_axis=True, two_axes=True, domain=_CONTRIBUTED
+)
+register_packed(
+    "FastGelu BiasGelu", rows_as_samples(contributed.per_channel, {1: 1}), domain=_CONTRIBUTED
+)
+register_packed("FusedMatMul", contributed.fused_rows, domain=_CONTRIBUTED)
+register_packed(
+    "SkipLayerNormalization SkipSimplifiedLayerNormalization",
+    rows_as_samples(contributed.skipped_normalization, {2: ANY, 3: ANY, 4: ANY}),
+    domain=_CONTRIBUTED,
 )

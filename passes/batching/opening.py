@@ -13,6 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.batching import rules, table
+from passes.batching.contributed_functions import fused_function
 from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
 from passes.graph.graphs import (
     PATH_KEY,
@@ -42,7 +43,8 @@ def open_functions(
 ) -> bool:
     """Open the calls of functions in bodies, and in what these hold, where there is no rule.
 
-    1. A function of the model, or an operator that its definition gives as a function.
+    1. A function of the model, an operator that its definition gives as a function, or one that
+       onnxruntime fused.
     2. Only where the function means by its operators what the model's opsets mean by them.
     3. Functions of the model that nothing calls any more are dropped.
 
@@ -115,6 +117,9 @@ class _Opener:
         known = self._model.functions.get(node.op_identifier())
         if known is not None:
             return known
+        fused = fused_function(node)
+        if fused is not None:
+            return fused
         body = body_by_definition(node, self._version(node.domain, 1), self._type)
         # Range is defined by a Loop, and runs as it is where all samples share its operands.
         is_loop = body is not None and any(inner.op_type == "Loop" for inner in body)

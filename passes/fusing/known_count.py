@@ -23,9 +23,9 @@ from passes.fusing.measured_costs import LOOP, MARGIN
 from passes.graph.graphs import walk_nodes
 from passes.loops.unrolled import mark_for_copies
 from passes.sequence_operators import is_map
-from passes.site import Original
+from passes.site import MapSite, Original
 
-__all__ = ["kept_for_copies"]
+__all__ = ["kept_for_copies", "mark_few"]
 
 _MOST_NODES = 400
 """So many nodes all copies of a body may be; where they were more, what is batched pays."""
@@ -41,15 +41,11 @@ def kept_for_copies(plans: Sequence[FusionPlan], facts: FusionFacts) -> Decision
     Returns:
         Why it is not batched; None where it is.
     """
-    site, options = plans[0].site, facts.options
-    count = site.elements[0][1].number(facts.typings.proven)
-    if not count or not options.auto or options.lacks or options.for_device:
-        return None
-    if len(site.originals) != 1 or not facts.runs_once(site.graph):
+    site = plans[0].site
+    count = _known_few(site, facts)
+    if count is None:
         return None
     (original,) = site.originals
-    if original.rest or count * _nodes(original) > _MOST_NODES:
-        return None
     given = cost_of_given(original.node)
     allowed = LOOP + given.of(count)
     has_forms = all(plan.choice.forms for plan in plans)
@@ -58,6 +54,25 @@ def kept_for_copies(plans: Sequence[FusionPlan], facts: FusionFacts) -> Decision
     mark_for_copies(original.node)
     reason = Reason(Code.COST, detail=f"batching pays for more than {count} iterations")
     return Decision(original.path, original.node.op_type, Verdict.KEPT, "as it is", [reason])
+
+
+def mark_few(site: MapSite, facts: FusionFacts) -> None:
+    """Mark a Loop of a known few iterations that stays one: copies of its body are no slower."""
+    if _known_few(site, facts) is not None:
+        mark_for_copies(site.originals[0].node)
+
+
+def _known_few(site: MapSite, facts: FusionFacts) -> int | None:
+    """Return how many iterations a Loop has, if copies of its body may take its place."""
+    options = facts.options
+    count = site.elements[0][1].number(facts.typings.proven)
+    if not count or not options.auto or options.lacks or options.for_device:
+        return None
+    if len(site.originals) != 1 or not facts.runs_once(site.graph):
+        return None
+    (original,) = site.originals
+    is_few = not original.rest and count * _nodes(original) <= _MOST_NODES
+    return count if is_few else None
 
 
 def _nodes(original: Original) -> int:

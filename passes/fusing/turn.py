@@ -16,7 +16,7 @@ from passes.fusing.few_iterations import few_iterations
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guarded_plan import plan_guarded
-from passes.fusing.known_count import kept_for_copies
+from passes.fusing.known_count import kept_for_copies, mark_few
 from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
 from passes.fusing.planning import plan_fusion
@@ -161,6 +161,7 @@ class Turn:
         with drafting() as draft:
             found = plan(site, self._facts)
             if isinstance(found, Decision):
+                mark_few(site, self._facts)
                 return found
             copied = kept_for_copies([found], self._facts) if site.originals else None
             return self._apply(found, draft) if copied is None else copied

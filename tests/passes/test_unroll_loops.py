@@ -403,3 +403,25 @@ def test_copies_share_the_constants_of_the_body() -> None:
     after, _ = unroll(Case("", text, X).model)
     made = [node for node in after.graph.node if node.op_type == "Constant"]
     assert sum(len(node.attribute[0].t.float_data) == 1 for node in made) == 1
+
+
+LISTED = """g (float[N,4] a, float[N,3] b) => (float[N,7] y, seq(float[N,M]) all) {
+    s = SequenceConstruct (a, b) n = SequenceLength (s) go = Constant <value = bool {1}> ()
+    e = SequenceEmpty <dtype = 1> ()
+    all = Loop (n, go, e) <body = f (int64 k, bool c, seq(float[N,M]) q)
+        => (bool d, seq(float[N,M]) p) {
+        d = Identity (c) x = SequenceAt (s, k) z = Relu (x) p = SequenceInsert (q, z) }>
+    zero = Constant <value_int = 0> () one = Constant <value_int = 1> ()
+    u = SequenceAt (all, zero) v = SequenceAt (all, one) y = Concat <axis = 1> (u, v) }"""
+
+
+@pytest.mark.parametrize("keeps_all", [True, False], ids=["the list as well", "elements alone"])
+def test_a_loop_over_a_list_of_known_length_is_no_more_than_the_map(keeps_all: bool) -> None:
+    """As onnxruntime writes a SequenceMap when it saves a model, and ONNX's expansion does."""
+    text = LISTED if keeps_all else LISTED.replace(", seq(float[N,M]) all) {", ") {", 1)
+    given = Case("listed", text, {"a": numbers(2, 4), "b": numbers(2, 3)})
+    report = rewriter.rewrite(given.model)
+    assert "Loop" not in report.report.after.by_type, report.report
+    for rows in (0, 1, 2):
+        feeds = {"a": numbers(rows, 4), "b": numbers(rows, 3)}
+        assert compare(run(given.model, feeds), run(report.model, feeds)).equal

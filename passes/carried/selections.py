@@ -158,10 +158,14 @@ def _find_weighed(node: ir.Node, body: ir.Graph | Scope) -> Selection | None:
 
 
 def _products(value: ir.Value, body: ir.Graph | Scope) -> list[tuple[ir.Value, ir.Value, int]]:
-    """Return what is cast, what it is multiplied by, and its type then, in either order."""
+    """Return what is cast, what it is multiplied by, and its type then, in either order.
+
+    A flag that is cast, and not multiplied, is 1 where it is true: it stands for that 1 itself.
+    """
     node = made_by(value, "Mul", body=body)
     found = []
-    for weight, other in either_order(node):
+    alone = [] if made_by(value, "Cast", body=body) is None else [(value, value)]
+    for weight, other in [*either_order(node), *alone]:
         cast = made_by(weight, "Cast", body=body)
         if cast is not None:
             flag = skip_identities(operand(cast, 0))

@@ -41,6 +41,11 @@ NUMBERS = """s0 = Cast <to = 6> (s)  c2 = Cast <to = 6> (l2)  u2 = Not (l2)  d2 
             s2 = Cast <to = 9> (a3)"""
 """``s2 = 1 if l else 0 if l2 else s`` as TensorFlow's exporter writes it."""
 
+SHORTER = NUMBERS.replace("set = Mul (c1, one32)  held", "held").replace(
+    "(set, held)", "(c1, held)"
+)
+"""The same where a product by one is gone, as onnxruntime saves it."""
+
 CASES = {
     "set_or_held": Case(
         FLAGS,
@@ -66,6 +71,13 @@ CASES = {
     "set_or_cleared_in_numbers": Case(
         "bool",
         f"{ANY}  {LOW}  {NUMBERS}  y = Identity (s2)",
+        "Not (t)",
+        FLAG,
+        "bool",
+    ),
+    "set_or_cleared_in_numbers_without_a_product_by_one": Case(
+        "bool",
+        f"{ANY}  {LOW}  {SHORTER}  y = Identity (s2)",
         "Not (t)",
         FLAG,
         "bool",
@@ -408,6 +420,11 @@ def test_each_element_has_the_number_of_its_best() -> None:
 
 MISSES = {
     "not_a_larger_one": (ROW, "l = Less (s, e)  d = Not (l)  m = Not (d)  u = Neg (s)  s2 = Where (m, e, u)", "b"),
+    "a_cast_of_another_flag": (
+        "bool",
+        f"{ANY}  {LOW}  " + SHORTER.replace("u1 = Not (l)", "u1 = Not (l2)") + "  y = Identity (s2)",
+        "Not (t)",
+    ),
     "flag_by_its_number": (
         "bool",
         "q = Cast <to = 1> (s)  u = ReduceMax <axes = [0], keepdims = 0> (e)  d = Sub (u, q)  s2 = Greater (d, z)",

@@ -8,6 +8,7 @@ of its contributed operators.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -77,7 +78,7 @@ def _activated(activation: str, numbers: Sequence[float], value: str) -> list[on
     if not activation:
         return []
     if activation != "Clip":
-        parameters = dict(zip(_PARAMETERS[activation], numbers, strict=False))
+        parameters: dict[str, Any] = dict(zip(_PARAMETERS[activation], numbers, strict=False))
         return [onnx.helper.make_node(activation, [value], ["y"], name=activation, **parameters)]
     limits = [
         onnx.helper.make_node("Constant", [], [name], name=name, value_float=number)

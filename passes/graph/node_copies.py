@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import onnx_ir as ir
 
 from passes.graph.drafts import note
-from passes.graph.graphs import subgraphs
+from passes.graph.graphs import is_default_domain, subgraphs
 
 __all__ = [
     "copy_body",
@@ -17,6 +17,7 @@ __all__ = [
     "copy_of",
     "copy_value",
     "forget_dims",
+    "forget_shapes",
     "rank_alone",
 ]
 
@@ -140,6 +141,21 @@ def forget_dims(nodes: Iterable[ir.Node], kept: Collection[ir.Value] = ()) -> No
                 value.shape = None
             elif value not in kept:
                 value.shape = rank_alone(value.shape)
+
+
+def forget_shapes(nodes: Iterable[ir.Node]) -> None:
+    """Let what operators of ONNX yield have no shape: what a body declares may be false in rank.
+
+    This is for copies that run one after another, whose shapes every runtime infers. Those of
+    loops, which it may not infer, stay.
+    """
+    for node in nodes:
+        if not is_default_domain(node) or node.op_type in ("Loop", "Scan", "SequenceMap"):
+            continue
+        for _, inner in subgraphs(node):
+            forget_shapes(inner)
+        for value in node.outputs:
+            value.shape = None
 
 
 def rank_alone(shape: ir.Shape | None) -> ir.Shape | None:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
-from passes.graph.node_copies import copy_body
+from passes.graph.node_copies import copy_body, forget_shapes
 from passes.loops.lists_as_tensors import axis_of_joins, become_tensors
 from passes.loops.unrolled import handed_to, stacked_rows, value_now
 from passes.reading.iterations import Carried, Collected, Iteration, read_iteration
@@ -166,6 +166,7 @@ class IterationChain:
         values = handed_to(builder, self.iteration, trip, self.most, self.typings.proven)
         values |= {c.inner: now for c, now in zip(self.iteration.states, states, strict=True)}
         copies = copy_body(self.iteration.body, values)
+        forget_shapes(copies)
         for axis in self.axes.values():
             become_tensors(copies, axis)
         builder.nodes.extend(copies)

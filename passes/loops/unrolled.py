@@ -18,7 +18,7 @@ from passes.graph.graphs import (
     walk_nodes,
 )
 from passes.graph.made import optional_operand, skip_identities
-from passes.graph.node_copies import copy_body
+from passes.graph.node_copies import copy_body, forget_shapes
 from passes.graph.opsets import to_opset_form
 from passes.loops.copies import FEW_NODES, Copies, constants_apart, weight_of
 from passes.maps.sequence_map import move_initializers
@@ -145,7 +145,9 @@ def _write(
     for trip in range(count):
         values = once | handed_to(builder, iteration, trip, count, typing)
         values |= {c.inner: now for c, now in zip(iteration.states, states, strict=True)}
-        builder.nodes.extend(copy_body(others, values))
+        copies = copy_body(others, values)
+        forget_shapes(copies)
+        builder.nodes.extend(copies)
         typing.copy(values)
         states = [value_now(values, carried.next) for carried in iteration.states]
         for row, one in zip(held, collected, strict=True):

@@ -59,10 +59,11 @@ def _is_multiplied(node: ir.Node) -> bool:
 def with_its_own_weights(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same of copies in the graph of the node; of many weights it is kept from the product."""
     numbers, scale = _constants(node)
-    tensors = weights_of(numbers), weights_of(scale)
-    if tensors[0] is None or tensors[1] is None:
-        return kept(node, types, builder)
-    copies = [builder.op("Constant", [], {"value": unnamed(tensor)}) for tensor in tensors]
+    copies: list[ir.Value] = []
+    for tensor in map(weights_of, (numbers, scale)):
+        if tensor is None:
+            return kept(node, types, builder)
+        copies.append(builder.op("Constant", [], {"value": unnamed(tensor)}))
     return [builder.op(node.op_type, [*copies, *node.inputs[2:]], node.attributes)]
 
 

@@ -11,7 +11,7 @@ from passes.graph.graphs import all_graphs, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
 from passes.runtimes.authored import OthersPass
 
-__all__ = ["NearWeightsPass"]
+__all__ = ["NearWeightsPass", "weights_of"]
 
 _PACKED: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger"), (1,)),
@@ -43,7 +43,7 @@ class NearWeightsPass(OthersPass):
         copies: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
         left = _MOST
         for node, at, weights in _far_reads(self._others(model), around):
-            tensor, graph = _tensor(weights), node.graph
+            tensor, graph = weights_of(weights), node.graph
             if tensor is None or not isinstance(graph, ir.Graph):
                 continue
             copy = copies.get((graph, weights))
@@ -85,7 +85,7 @@ def _far_reads(
                 yield node, at, value
 
 
-def _tensor(value: ir.Value) -> ir.TensorProtocol | None:
+def weights_of(value: ir.Value) -> ir.TensorProtocol | None:
     """Return the weights that a value stands for, if they are few enough to be copied."""
     node = value.producer()
     if value.is_initializer() and not value.is_graph_input():

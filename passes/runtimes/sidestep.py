@@ -67,7 +67,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         self._present = {node.op_type for node in all_nodes(model)}
         others = nodes_by_others(model, self._authored)
         beside = self._beside(model, set(others))
-        types = Types(model, self._typing)
+        types = Types(model, self._typing, moved=set(others) if self._authored else ())
         pending = self._known([*others, *_decided(model, set(others), types), *beside])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)

@@ -21,6 +21,7 @@ from passes.runtimes import (
     integers,
     loops,
     matrix_products,
+    own_weights,
     quantized,
     rearranged,
     reshapes,
@@ -191,6 +192,19 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_dequantized_and_moved,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="DequantizeLinear",
+    ),
+    _onnxruntime(
+        "dequantized-from-outside",
+        ("DequantizeLinear",),
+        own_weights.is_dequantized_from_outside,
+        own_weights.with_its_own_weights,
+    ),
+    _onnxruntime(
+        "product-of-dequantized-weights",
+        ("Gemm", "MatMul"),
+        own_weights.is_by_dequantized_weights,
+        own_weights.by_kept_weights,
         needs="DequantizeLinear",
     ),
     _onnxruntime(

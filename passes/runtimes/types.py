@@ -38,6 +38,7 @@ class Types:
         model: ir.Model,
         typing: KeptTyping | None = None,
         rankless: KeptTyping | None = None,
+        moved: Collection[ir.Node] = (),
     ) -> None:
         """Describe a model that does not change while it is asked about.
 
@@ -45,8 +46,10 @@ class Types:
             model: The model.
             typing: Its proven typing.
             rankless: The same without the ranks that are only declared.
+            moved: The nodes that are known to be written, or moved, by a rewrite.
         """
         self._model = model
+        self._moved = moved
         self._kept = typing or KeptTyping()
         self._rankless = rankless or KeptTyping(ranks=False)
 
@@ -54,12 +57,16 @@ class Types:
         """Return the same of the model with new nodes; they compute what others did before."""
         for kept in (self._kept, self._rankless):
             kept.enter(made, self._model)
-        return Types(self._model, self._kept, self._rankless)
+        return Types(self._model, self._kept, self._rankless, {*self._moved, *made})
 
     def replaced(self, values: Mapping[ir.Value, ir.Value]) -> None:
         """Note that new values take the place of others, whose types hold of them."""
         for kept in (self._kept, self._rankless):
             kept.copy(values)
+
+    def is_moved(self, node: ir.Node) -> bool:
+        """Whether a node is known not to be the author's in its place."""
+        return node in self._moved
 
     @property
     def opset(self) -> int:

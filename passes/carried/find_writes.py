@@ -14,11 +14,11 @@ from passes.carried.read_back import find_elements_back, find_read_back
 from passes.carried.shared_coordinates import shared_coordinate
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
-from passes.carried.writes import Write
+from passes.carried.writes import Write, is_distinct
 from passes.graph.made import made_by, operand, operands, shaped, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["find_write", "placed_terms", "scattered_terms"]
@@ -77,14 +77,27 @@ def _own_places(node: ir.Node, facts: LoopFacts) -> Reach | None:
     if index is None and is_listed:
         index = shared_coordinate(indices, evaluator)
     if index is not None:
-        return Reach(index, 1) if index.coefficient(TRIP) else None
-    return own_coordinate(indices, evaluator) if is_listed else own_span(indices, evaluator)
+        own: Reach | None = Reach(index, 1)
+    else:
+        own = own_coordinate(indices, evaluator) if is_listed else own_span(indices, evaluator)
+    return own if own is not None and _may_be_distinct(own.first, own.width, facts) else None
+
+
+def _may_be_distinct(index: Linear, width: int, facts: LoopFacts) -> bool:
+    """Whether no two iterations have one place, as far as the number of iterations is known."""
+    trips = facts.iteration.trips
+    bound = None if trips is None else facts.evaluator.number(trips)
+    if bound is None and index.coefficient(TRIP) < 0:
+        return True
+    return is_distinct(index, width, Linear(0) if bound is None else bound)
 
 
 def _is_apart(placed: SliceWrite, node: ir.Node, facts: LoopFacts) -> bool:
     """Whether two iterations may write in any order, if what is known of the places holds."""
-    if placed.index is not None or placed.reduction != "none":
+    if placed.reduction != "none":
         return True
+    if placed.index is not None:
+        return _may_be_distinct(placed.index, placed.width, facts)
     return any(names_new_places(point, node, facts) for point in placed.points)
 
 

@@ -106,14 +106,15 @@ def _written(part: Pattern) -> Write | None:
 def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
     """Return from where on, and how many places, an iteration writes to; None if not known.
 
-    Of ``s[2 * i] = a; s[2 * i + 1] = b`` these are two places from ``2 * i`` on. Where all writes
-    join what is there, in the same way, the order does not count, and no place is needed.
+    Of ``s[2 * i] = a; s[2 * i + 1] = b`` these are two places from ``2 * i`` on. Those of
+    ``s[i, 1] = a; s[1, i] = b`` lie along two axes, so that two iterations may meet. Where all
+    writes join what is there, in the same way, the order does not count, and no place is needed.
     """
     reductions = {one.reduction for one in writes}
     if reductions != {"none"}:
         return (None, 1) if len(reductions) == 1 else None
-    first = writes[0].index
-    if first is None:
+    first, along = writes[0].index, writes[0].along
+    if first is None or along is None or any(one.along != along for one in writes):
         return None
     spans = []
     for one in writes:

@@ -35,6 +35,7 @@ class Write(Pattern):
         rounds: Whether the order of the writes changes the result.
         nodes: What computes updates that the body itself does not compute.
         width: How many positions from that number on one iteration may write to.
+        along: The axis of these positions, None where that is not told.
         named: Along how many axes places are named, if they are a list of places.
     """
 
@@ -46,6 +47,7 @@ class Write(Pattern):
     rounds: bool = False
     nodes: tuple[ir.Node, ...] = ()
     width: int = 1
+    along: int | None = None
     named: int | None = None
     name = "carried write by index"
     keeps_shape = "as it is made"

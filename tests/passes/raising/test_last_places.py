@@ -111,7 +111,15 @@ def test_a_place_counted_on_from_a_given_one(dialect: str) -> None:
     before = model(loop(dialect, ROWS, f"spot = Add (i, given)  {ROW}", "start", prepare=more))
     found = read(before, auto=True)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
-    cases = [(0, -5, 5), (1, -1, 5), (2, -1, 5), (7, -5, 5), (7, -2, 5), (64, 2, 70), (64, -70, 70)]
+    cases = [
+        (0, -5, 5),
+        (1, -1, 5),
+        (2, -1, 5),
+        (7, -5, 5),
+        (7, -2, 5),
+        (64, 2, 70),
+        (64, -70, 70),
+    ]
     assert same(before, found.model, *(places(*case) for case in cases)) == len(cases)
 
 

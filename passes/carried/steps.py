@@ -15,7 +15,7 @@ from passes.carried.conditional import Conditional
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern, Term
 from passes.carried.writes import Write
-from passes.reading.integers import Linear
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["Steps", "in_steps"]
@@ -74,7 +74,7 @@ def _onto(part: Pattern, tensor: ir.Value) -> Pattern:
 
 
 def in_steps(parts: Sequence[Pattern], between: Sequence[ir.Value] = ()) -> Steps | None:
-    """Return writes of one iteration as one pattern; None if those of two iterations may meet.
+    """Return writes of one iteration as one pattern; None if those of two iterations meet.
 
     Args:
         parts: The writes, in order.
@@ -123,7 +123,8 @@ def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
             return None
         spans.append((start, start + one.width))
     least = min(start for start, _ in spans)
-    return first + least, max(end for _, end in spans) - least
+    width = max(end for _, end in spans) - least
+    return (first + least, width) if abs(first.coefficient(TRIP)) >= width else None
 
 
 def _widened(part: Pattern, index: Linear | None, width: int) -> Pattern:

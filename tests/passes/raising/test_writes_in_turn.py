@@ -101,6 +101,8 @@ ACROSS = {
     "a_row_and_a_column": "c0 = Concat <axis = 0> (i1, two1)  c1 = Concat <axis = 0> (four1, i1)",
     "a_column_and_a_row": "c0 = Concat <axis = 0> (two1, i1)  c1 = Concat <axis = 0> (i1, four1)",
     "two_columns": "c0 = Concat <axis = 0> (two1, i1)  c1 = Concat <axis = 0> (four1, i1)",
+    "a_row_and_the_next_one": "n1 = Add (i1, one1)  c0 = Concat <axis = 0> (i1, two1)"
+    "  c1 = Concat <axis = 0> (n1, two1)",
     "the_diagonal_and_a_column": "c0 = Concat <axis = 0> (i1, i1)  c1 = Concat <axis = 0> (two1, i1)",
 }
 

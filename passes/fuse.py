@@ -17,6 +17,9 @@ from passes.reading.iterations import is_behind_new_nodes, is_given, reads_new_n
 
 __all__ = ["FuseSequenceMapPass"]
 
+_MOST = 16
+"""How many Loops in a row tell one another's types; for each of them the whole model is typed."""
+
 
 class FuseSequenceMapPass(ir.passes.InPlacePass):
     """Fuse what can be fused of every map; the others stay as they are.
@@ -87,7 +90,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         self.decisions = []
         kept: dict[ir.Node, Decision] = {}
         fused: list[Decision] = []
-        modified, progress, retry = False, True, False
+        modified, progress, retry = False, True, 0
         functions, imports = dict(model.functions), dict(model.opset_imports)
         if not self._wanted(model, kept, retry):
             return False
@@ -99,7 +102,8 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             turn.fuse(turn.raise_loops(wanted, with_neighbours=self._loops))
             kept |= turn.kept
             fused += turn.fused
-            retry, progress = bool(turn.fused), bool(turn.fused) or turn.came_back
+            progress = bool(turn.fused) or turn.came_back
+            retry = retry + 1 if turn.fused else 0
         restore_functions(model, functions, imports)
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
@@ -107,11 +111,16 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         return modified or bool(fused)
 
     def _wanted(
-        self, model: ir.Model, kept: Mapping[ir.Node, Decision], retry: bool
+        self, model: ir.Model, kept: Mapping[ir.Node, Decision], retry: int
     ) -> set[ir.Node]:
-        """Return the Loops that were not looked at; with ``retry`` those that may fare better now.
+        """Return the Loops that were not looked at, and those that may fare better now.
 
         They read what is new, or stayed for a type that what is new in front of them may tell.
+
+        Args:
+            model: The model.
+            kept: Why others stayed.
+            retry: How many times in turn some Loop was fused.
         """
         loops = (node for node in walk_nodes(model.graph) if is_operator(node, ("Loop", "Scan")))
         return {
@@ -121,7 +130,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             and (
                 node not in kept
                 or (retry and reads_new_nodes(node))
-                or (retry and _lacks_a_type(kept[node]) and is_behind_new_nodes(node))
+                or (0 < retry <= _MOST and _lacks_a_type(kept[node]) and is_behind_new_nodes(node))
             )
             and (self._loops or reads_new_nodes(node))
         }

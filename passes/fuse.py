@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
-from passes.decisions import Decision
+from passes.decisions import Code, Decision
 from passes.fusing.turn import Turn
 from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.inline import inline_loops, restore_functions
 from passes.maps.sequence_map import find_sequence_maps, prepare
 from passes.promises import FuseOptions
-from passes.reading.iterations import is_given, reads_new_nodes
+from passes.reading.iterations import is_behind_new_nodes, is_given, reads_new_nodes
 
 __all__ = ["FuseSequenceMapPass"]
+
+_MOST = 16
+"""How many Loops in a row tell one another's types; for each of them the whole model is typed."""
 
 
 class FuseSequenceMapPass(ir.passes.InPlacePass):
@@ -87,7 +90,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         self.decisions = []
         kept: dict[ir.Node, Decision] = {}
         fused: list[Decision] = []
-        modified, progress, retry = False, True, False
+        modified, progress, retry = False, True, 0
         functions, imports = dict(model.functions), dict(model.opset_imports)
         if not self._wanted(model, kept, retry):
             return False
@@ -99,23 +102,43 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             turn.fuse(turn.raise_loops(wanted, with_neighbours=self._loops))
             kept |= turn.kept
             fused += turn.fused
-            retry, progress = bool(turn.fused), bool(turn.fused) or turn.came_back
+            progress = bool(turn.fused) or turn.came_back
+            retry = retry + 1 if turn.fused else 0
         restore_functions(model, functions, imports)
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
         self.decisions = [*fused, *(kept[node] for node in kept if node in left)]
         return modified or bool(fused)
 
-    def _wanted(self, model: ir.Model, kept: Collection[ir.Node], retry: bool) -> set[ir.Node]:
-        """Return the Loops that were not looked at; with ``retry`` those that read what is new."""
+    def _wanted(
+        self, model: ir.Model, kept: Mapping[ir.Node, Decision], retry: int
+    ) -> set[ir.Node]:
+        """Return the Loops that were not looked at, and those that may fare better now.
+
+        They read what is new, or stayed for a type that what is new in front of them may tell.
+
+        Args:
+            model: The model.
+            kept: Why others stayed.
+            retry: How many times in turn some Loop was fused.
+        """
         loops = (node for node in walk_nodes(model.graph) if is_operator(node, ("Loop", "Scan")))
         return {
             node
             for node in loops
             if is_given(node)
-            and (node not in kept or (retry and reads_new_nodes(node)))
+            and (
+                node not in kept
+                or (retry and reads_new_nodes(node))
+                or (0 < retry <= _MOST and _lacks_a_type(kept[node]) and is_behind_new_nodes(node))
+            )
             and (self._loops or reads_new_nodes(node))
         }
+
+
+def _lacks_a_type(kept: Decision) -> bool:
+    """Whether a Loop stays because a rank or a shape is not known."""
+    return any(reason.code in (Code.UNKNOWN_RANK, Code.UNKNOWN_SHAPE) for reason in kept.reasons)
 
 
 def _have_neighbours(model: ir.Model, loops: Collection[ir.Node]) -> bool:

@@ -46,6 +46,16 @@ class Chosen(RunningPattern):
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     weighs: bool = False
+    keeps_shape = "by its terms"
+
+    def check_shape(self, joined: Joined) -> None:
+        """Check that what is compared with a carried value is no larger than that, either."""
+        super().check_shape(joined)
+        compared = self.hits.carried
+        if compared is not None and not same_dims(
+            joined.typing, compared.initial, joined.types[0].dims
+        ):
+            raise unproven_shape(self.carried)
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the row that won."""

@@ -11,15 +11,19 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.columns import is_last_axis
-from passes.carried.shared_coordinates import all_places, yielded_by_branches
+from passes.carried.shared_coordinates import (
+    Reach,
+    all_places,
+    columns_of,
+    yielded_by_branches,
+)
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 from passes.reading.number_order import is_nonnegative
 
-__all__ = ["Reach", "own_coordinate", "own_span", "span_of"]
+__all__ = ["own_coordinate", "own_span", "span_of"]
 
 _DEEPEST = 64
 _LARGEST = 1 << 16
@@ -29,19 +33,6 @@ _PICKS = frozenset(
     | {"Unsqueeze"}
 )
 """Operators whose result holds entries of their first operand, and nothing else."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Reach:
-    """Numbers from one on.
-
-    Attributes:
-        first: A number that none of them is less than.
-        width: How many follow it at most, itself counted.
-    """
-
-    first: Linear
-    width: int
 
 
 def span_of(value: ir.Value, evaluator: Evaluator, depth: int = 0) -> Reach | None:
@@ -132,12 +123,11 @@ def own_coordinate(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
         indices: The places, ``[..., axes]``.
         evaluator: Knows the numbers of the body.
     """
-    value = all_places(indices, evaluator)
-    node, rank = made_by(value, "Concat"), evaluator.rank(value)
-    parts = [value]
-    if node is not None and is_last_axis(node.attributes.get_int("axis", 0), rank):
-        parts = operands(node)
-    return next(filter(None, (own_span(part, evaluator) for part in parts)), None)
+    for axis, part in columns_of(all_places(indices, evaluator), evaluator):
+        span = own_span(part, evaluator)
+        if span is not None:
+            return dataclasses.replace(span, axis=axis)
+    return None
 
 
 def own_span(value: ir.Value, evaluator: Evaluator) -> Reach | None:

@@ -56,7 +56,7 @@ def _check(read: Reread, joined: Joined) -> None:
         NotAMapError: They may.
     """
     is_counted = read.ring is None and bool(read.written.coefficient(TRIP))
-    if is_counted and not is_distinct(read.written, 1, joined):
+    if is_counted and not is_distinct(read.written, 1, joined.trips.bound):
         detail = f"two iterations may write to one place of '{read.tensor.inner.name}'"
         raise NotAMapError(Code.RECURRENCE, detail, read.tensor.next.producer())
 

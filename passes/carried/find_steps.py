@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from passes.carried.find_conditional import Find, reread
+from passes.carried.last_places import LastWrite, find_last_write
 from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values
 from passes.carried.steps import Steps, in_steps
 from passes.carried.writes_in_turn import WritesInTurn, in_turn
@@ -43,7 +45,34 @@ def find_steps(
         return None
     for node in last.nodes:
         reread(node, {before: carried.inner})
-    return in_steps([first, last], [before]) or in_turn([first, last], [before])
+    parts = [first, last]
+    return (
+        in_steps(parts, [before])
+        or in_turn(parts, [before])
+        or in_turn(_at_any_places(parts, carried, facts), [before])
+    )
+
+
+def _at_any_places(
+    parts: Sequence[Pattern], carried: Carried, facts: LoopFacts
+) -> Sequence[Pattern]:
+    """Return writes as such that those of other iterations may meet; none if one of them is not.
+
+    Args:
+        parts: The writes.
+        carried: The tensor that an iteration begins with.
+        facts: The Loop or Scan.
+    """
+    found: list[Pattern] = []
+    for part in parts:
+        for one in part.parts if isinstance(part, Steps | WritesInTurn) else (part,):
+            again = one if isinstance(one, LastWrite) else find_last_write(one.carried, facts)
+            if again is None or _reads_elements(again, carried, facts):
+                return ()
+            for node in again.nodes:
+                reread(node, {one.carried.inner: carried.inner})
+            found.append(again)
+    return found
 
 
 def _before(carried: Carried, facts: LoopFacts) -> ir.Value | None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import Literal
 
 import onnx_ir as ir
 
-from passes.carried.coordinate_ranges import Reach, own_coordinate, own_span
+from passes.carried.coordinate_ranges import own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
 from passes.carried.pattern import ASK_SHAPE, FLOATS, Term, dependent_values
 from passes.carried.read_back import find_elements_back, find_read_back
-from passes.carried.shared_coordinates import shared_coordinate
+from passes.carried.shared_coordinates import Reach, shared_coordinate
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
-from passes.carried.writes import Write
+from passes.carried.writes import Write, is_distinct
 from passes.graph.made import made_by, operand, operands, shaped, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["find_write", "placed_terms", "scattered_terms"]
@@ -65,26 +66,41 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         terms = scattered_terms(node, updates, facts)
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
-    index, width = (None, 1) if own is None else (own.first, own.width)
-    return Write(carried, terms, node, index, reduction, rounds, nodes, width)
+    index, width, along = (None, 1, None) if own is None else (own.first, own.width, own.axis)
+    return Write(carried, terms, node, index, reduction, rounds, nodes, width, along)
 
 
 def _own_places(node: ir.Node, facts: LoopFacts) -> Reach | None:
     """Return the places along an axis that an iteration has for its own, if there are any."""
     indices, evaluator = operand(node, 1), facts.evaluator
     is_listed = node.op_type == "ScatterND"
-    index = one_number(indices, evaluator)
-    if index is None and is_listed:
-        index = shared_coordinate(indices, evaluator)
+    axis = 0 if is_listed else node.attributes.get_int("axis", 0)
+    index, own = one_number(indices, evaluator), None
     if index is not None:
-        return Reach(index, 1) if index.coefficient(TRIP) else None
-    return own_coordinate(indices, evaluator) if is_listed else own_span(indices, evaluator)
+        own = Reach(index, 1, axis)
+    elif is_listed:
+        own = shared_coordinate(indices, evaluator) or own_coordinate(indices, evaluator)
+    else:
+        span = own_span(indices, evaluator)
+        own = None if span is None else dataclasses.replace(span, axis=axis)
+    return own if own is not None and _may_be_distinct(own.first, own.width, facts) else None
+
+
+def _may_be_distinct(index: Linear, width: int, facts: LoopFacts) -> bool:
+    """Whether no two iterations have one place, as far as the number of iterations is known."""
+    trips = facts.iteration.trips
+    bound = None if trips is None else facts.evaluator.number(trips)
+    if bound is None and index.coefficient(TRIP) < 0:
+        return True
+    return is_distinct(index, width, Linear(0) if bound is None else bound)
 
 
 def _is_apart(placed: SliceWrite, node: ir.Node, facts: LoopFacts) -> bool:
     """Whether two iterations may write in any order, if what is known of the places holds."""
-    if placed.index is not None or placed.reduction != "none":
+    if placed.reduction != "none":
         return True
+    if placed.index is not None:
+        return _may_be_distinct(placed.index, placed.width, facts)
     return any(names_new_places(point, node, facts) for point in placed.points)
 
 
@@ -101,7 +117,7 @@ def _placed(
         return None
     rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
-    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.named)
+    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.axis, placed.named)
     return Write(carried, terms, node, index, *how)
 
 

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from passes.carried.checked_places import CheckedPlaces
 from passes.carried.counted_rows import counts_rows
 from passes.carried.joins import Join, find_join
+from passes.carried.ones import skip_factors_of_one
 from passes.carried.pattern import FLOATS, added
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
@@ -70,10 +71,12 @@ def find_read_back(scatter: ir.Node, inner: ir.Value, facts: LoopFacts) -> ReadB
     joins = find_join(value, inner, body, evaluator.dtype(inner))
     if joins is None:
         return None
+    joins = dataclasses.replace(joins, read=skip_factors_of_one(joins.read, body, evaluator))
     if place is not None:
         is_same = checked.reads(joins.read, place, inner)
     else:
         is_same = _reads_places(joins.read, indices, inner, body, evaluator)
+        is_same = is_same or _reads_point(joins.read, indices, inner, checked, facts)
     if not is_same:
         return None
     nodes = _reshaped(joins, joins.read, forms, evaluator)
@@ -174,6 +177,27 @@ def _reads_places(
         return _is_range(node, _with_axis(indices, body), inner, body, evaluator)
     is_same = _is_one_place(operand(node, 1), indices, body, evaluator)
     return is_same and node.attributes.get_int("axis", 0) == 0
+
+
+def _reads_point(
+    read: ir.Value,
+    indices: ir.Value,
+    inner: ir.Value,
+    checked: CheckedPlaces,
+    facts: LoopFacts,
+) -> bool:
+    """Whether a GatherND reads the one place, along however many axes, of a ScatterND."""
+    node = made_by(read, "GatherND", body=facts.scope)
+    if node is None or skip_identities(operand(node, 0)) is not inner:
+        return False
+    picked = operand(node, 1)
+    dims = [facts.evaluator.dims(value) for value in (picked, indices)]
+    if not all(one and all(dim == 1 for dim in one[:-1]) for one in dims):
+        return False
+    along = {one[-1] for one in dims if one}
+    is_point = len(along) == 1 and isinstance(along.pop(), int)
+    is_whole = node.attributes.get_int("batch_dims", 0) == 0
+    return is_point and is_whole and checked.root(picked) is checked.root(indices)
 
 
 def _is_one_place(

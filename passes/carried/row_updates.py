@@ -60,7 +60,7 @@ class RowUpdate(Pattern):
         Raises:
             NotAMapError: Two iterations may have one row.
         """
-        if not is_distinct(self.index, 1, joined):
+        if not is_distinct(self.index, 1, joined.trips.bound):
             detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         builder, (rows,) = joined.builder, joined.values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx_ir as ir
 
 from passes.carried.columns import is_last_axis
@@ -11,10 +13,25 @@ from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 
-__all__ = ["all_places", "shared_coordinate", "yielded_by_branches"]
+__all__ = ["Reach", "all_places", "columns_of", "shared_coordinate", "yielded_by_branches"]
 
 
-def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+@dataclasses.dataclass(frozen=True)
+class Reach:
+    """Numbers from one on.
+
+    Attributes:
+        first: A number that none of them is less than.
+        width: How many follow it at most, itself counted.
+        axis: Along which axis they name places, None where that is not told.
+    """
+
+    first: Linear
+    width: int
+    axis: int | None = None
+
+
+def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
     """Return a coordinate that all places have in common and that grows with the iterations.
 
     Args:
@@ -27,10 +44,28 @@ def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
         return _column_of(indices, evaluator)
     if node.op_type == "If":
         return _of_branches(node, list(node.outputs).index(places), evaluator)
-    is_last = is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(places))
-    numbers = [one_number(part, evaluator) for part in operands(node)] if is_last else []
-    grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
-    return next(grows, None) or _column_of(indices, evaluator)
+    for axis, part in columns_of(places, evaluator):
+        number = one_number(part, evaluator)
+        if number is not None and number.coefficient(TRIP):
+            return Reach(number, 1, axis)
+    return _column_of(indices, evaluator)
+
+
+def columns_of(places: ir.Value, evaluator: Evaluator) -> list[tuple[int | None, ir.Value]]:
+    """Return what names places side by side, each with the first axis along which it does."""
+    node = made_by(places, "Concat")
+    is_beside = node is not None and is_last_axis(
+        node.attributes.get_int("axis", 0), evaluator.rank(places)
+    )
+    if node is None or not is_beside:
+        return [(0, places)]
+    found: list[tuple[int | None, ir.Value]] = []
+    axis: int | None = 0
+    for part in operands(node):
+        found.append((axis, part))
+        size = (evaluator.dims(part) or (None,))[-1]
+        axis = axis + size if axis is not None and isinstance(size, int) else None
+    return found
 
 
 def all_places(places: ir.Value, evaluator: Evaluator) -> ir.Value:
@@ -51,7 +86,7 @@ def _keep_rows(one: ir.Value, other: ir.Value, evaluator: Evaluator) -> bool:
     return isinstance(sizes[0], int) and sizes[0] == sizes[1]
 
 
-def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:
+def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Reach | None:
     """Return the coordinate that places of whichever branch have in common."""
     found = {shared_coordinate(value, evaluator) for value in yielded_by_branches(node, at)}
     return found.pop() if len(found) == 1 else None
@@ -64,11 +99,12 @@ def yielded_by_branches(node: ir.Node, at: int) -> list[ir.Value]:
     return [v for v, array in zip(found, arrays, strict=True) if array is None or array.size]
 
 
-def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+def _column_of(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
     """Return such a coordinate of places that are known number by number."""
     numbers = evaluator.of(indices)
     places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
-    for column in zip(*(place for place in places or () if place is not None), strict=True):
+    columns = zip(*(place for place in places or () if place is not None), strict=True)
+    for axis, column in enumerate(columns):
         if len(set(column)) == 1 and column[0].coefficient(TRIP):
-            return column[0]
+            return Reach(column[0], 1, axis)
     return None

@@ -40,6 +40,7 @@ class SliceWrite:
         index: A number that grows with the iterations and that all places have along one axis,
             or begin with; None if there is none.
         width: How many positions may follow it, itself counted.
+        axis: Along which axis that is.
         reduction: How it is joined to what is there.
         named: Along how many axes places are named, if they are a list of places.
         points: The numbers that name the one place along each axis.
@@ -51,6 +52,7 @@ class SliceWrite:
     nodes: tuple[ir.Node, ...]
     index: Linear | None
     width: int
+    axis: int | None
     reduction: str = "none"
     named: int | None = None
     points: tuple[ir.Value, ...] = ()
@@ -70,17 +72,16 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
     columns = find_columns(indices, body, evaluator)
     if rank is None or columns is None or any(c.is_constant for c in columns):
         return None
-    index, width = _own_place(columns)
+    own = _own_place(columns)
     wide = [column for column in columns if not column.is_point]
     if len(wide) > 1:
-        return SliceWrite(indices, updates, "stacked", (), index, width)
+        return SliceWrite(indices, updates, "stacked", (), *own)
     rest = _Rest(inner, len(columns), rank, evaluator)
     if wide:
         places, nodes = _rows(columns, wide[0])
         rows, more = _rows_of(updates, wide[0], rest, body, evaluator)
-        return SliceWrite(
-            places, rows, "concatenated", (*nodes, *more), index, width, named=len(columns)
-        )
+        both = (*nodes, *more)
+        return SliceWrite(places, rows, "concatenated", both, *own, named=len(columns))
     places, nodes = point_of(columns)
     value, reduction = updates, "none"
     if updates in dependent_values(body, inner):
@@ -96,17 +97,21 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
     value, made = rest.cell(value, broadcasts=reduction != "none")
     kind: Literal["stacked"] = "stacked"
     points = tuple(column.root for column in columns)
-    how = (kind, (*nodes, *made), index, width, reduction, len(columns), points)
+    how = (kind, (*nodes, *made), *own, reduction, len(columns), points)
     return SliceWrite(places, value, *how)
 
 
-def _own_place(columns: Sequence[Column]) -> tuple[Linear | None, int]:
-    """Return where the places of one iteration begin that those of no other one reach."""
-    for column in columns:
+def _own_place(columns: Sequence[Column]) -> tuple[Linear | None, int, int | None]:
+    """Return where the places of one iteration begin that those of no other one reach.
+
+    Returns:
+        The number, how many positions may follow it, and along which axis.
+    """
+    for axis, column in enumerate(columns):
         start, size = column.start, column.size
         if start is not None and size is not None and abs(start.coefficient(TRIP)) >= size > 0:
-            return start, size
-    return None, 1
+            return start, size, axis
+    return None, 1, None
 
 
 @dataclasses.dataclass(frozen=True)

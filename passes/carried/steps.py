@@ -15,7 +15,7 @@ from passes.carried.conditional import Conditional
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern, Term
 from passes.carried.writes import Write
-from passes.reading.integers import Linear
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["Steps", "in_steps"]
@@ -74,7 +74,7 @@ def _onto(part: Pattern, tensor: ir.Value) -> Pattern:
 
 
 def in_steps(parts: Sequence[Pattern], between: Sequence[ir.Value] = ()) -> Steps | None:
-    """Return writes of one iteration as one pattern; None if those of two iterations may meet.
+    """Return writes of one iteration as one pattern; None if those of two iterations meet.
 
     Args:
         parts: The writes, in order.
@@ -106,14 +106,15 @@ def _written(part: Pattern) -> Write | None:
 def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
     """Return from where on, and how many places, an iteration writes to; None if not known.
 
-    Of ``s[2 * i] = a; s[2 * i + 1] = b`` these are two places from ``2 * i`` on. Where all writes
-    join what is there, in the same way, the order does not count, and no place is needed.
+    Of ``s[2 * i] = a; s[2 * i + 1] = b`` these are two places from ``2 * i`` on. Those of
+    ``s[i, 1] = a; s[1, i] = b`` lie along two axes, so that two iterations may meet. Where all
+    writes join what is there, in the same way, the order does not count, and no place is needed.
     """
     reductions = {one.reduction for one in writes}
     if reductions != {"none"}:
         return (None, 1) if len(reductions) == 1 else None
-    first = writes[0].index
-    if first is None:
+    first, along = writes[0].index, writes[0].along
+    if first is None or along is None or any(one.along != along for one in writes):
         return None
     spans = []
     for one in writes:
@@ -122,7 +123,8 @@ def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
             return None
         spans.append((start, start + one.width))
     least = min(start for start, _ in spans)
-    return first + least, max(end for _, end in spans) - least
+    width = max(end for _, end in spans) - least
+    return (first + least, width) if abs(first.coefficient(TRIP)) >= width else None
 
 
 def _widened(part: Pattern, index: Linear | None, width: int) -> Pattern:

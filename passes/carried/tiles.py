@@ -75,7 +75,7 @@ class TileWrite(Pattern):
         Raises:
             NotAMapError: The model's opset has no scatter that joins the tiles.
         """
-        is_apart = self.index is not None and is_distinct(*self.index, joined)
+        is_apart = self.index is not None and is_distinct(*self.index, joined.trips.bound)
         oldest = _OLDEST_SUM if self.reduction in ("add", "mul") else OLDEST_SCATTER
         if joined.opset < oldest and not is_apart and not self._is_sorted(joined):
             detail = f"tiles may overlap, and are joined from opset {oldest} on"

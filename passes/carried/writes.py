@@ -35,6 +35,7 @@ class Write(Pattern):
         rounds: Whether the order of the writes changes the result.
         nodes: What computes updates that the body itself does not compute.
         width: How many positions from that number on one iteration may write to.
+        along: The axis of these positions, None where that is not told.
         named: Along how many axes places are named, if they are a list of places.
     """
 
@@ -46,6 +47,7 @@ class Write(Pattern):
     rounds: bool = False
     nodes: tuple[ir.Node, ...] = ()
     width: int = 1
+    along: int | None = None
     named: int | None = None
     name = "carried write by index"
     keeps_shape = "as it is made"
@@ -123,7 +125,7 @@ class Write(Pattern):
     def _is_distinct(self, joined: Joined) -> bool:
         """Whether no two iterations have one index; a negative one counts from the end."""
         assert self.index is not None
-        return is_distinct(self.index, self.width, joined)
+        return is_distinct(self.index, self.width, joined.trips.bound)
 
 
 def _named_axes(rank: int | None, indices: _Dims | None, updates: _Dims | None) -> int | None:
@@ -139,16 +141,16 @@ def _named_axes(rank: int | None, indices: _Dims | None, updates: _Dims | None) 
     return len(indices) - 1 + rank - len(updates)
 
 
-def is_distinct(index: Linear, width: int, joined: Joined) -> bool:
+def is_distinct(index: Linear, width: int, bound: Linear) -> bool:
     """Whether numbers from an index on, so many of them, are others in each iteration.
 
     Args:
         index: The first of them.
         width: How many there are.
-        joined: Has the number of iterations.
+        bound: How many iterations there are.
     """
     step = index.coefficient(TRIP)
     if abs(step) < width:
         return False
-    lowest = Linear(0) if step > 0 else joined.trips.bound - 1
+    lowest = Linear(0) if step > 0 else bound - 1
     return is_nonnegative(index.replace({TRIP: lowest}))

@@ -98,11 +98,15 @@ def in_turn(parts: Sequence[Pattern], between: Sequence[ir.Value]) -> WritesInTu
     single: list[LastWrite] = []
     for one in parts:
         for part in one.parts if isinstance(one, WritesInTurn) else (one,):
-            if not isinstance(part, LastWrite) or part.axes:
+            if not isinstance(part, LastWrite):
+                return None
+            if part.axes != tuple(range(len(part.axes))):  # rows lie across the tensor
                 return None
             if any(term.axis for term in part.terms):
                 return None
             single.append(part)
+    if not single:
+        return None
     return WritesInTurn(
         parts[0].carried,
         tuple(term for part in single for term in part.terms),

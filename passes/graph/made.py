@@ -145,9 +145,9 @@ def before_identities(value: ir.Value) -> ir.Value:
 
 
 def skip_identities(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity and a cast to the type that it has."""
+    """Return what a value is, through Identity and what neither casts nor turns anything."""
     while (node := value.producer()) is not None and is_default_domain(node):
-        if not (node.op_type == "Identity" or _casts_nothing(node)):
+        if not (node.op_type == "Identity" or _casts_nothing(node) or _turns_nothing(node)):
             break
         value = operand(node, 0)
     return value
@@ -161,6 +161,14 @@ def _casts_nothing(node: ir.Node) -> bool:
     if node.op_type != "Cast":
         return False
     return _element_type(operand(node, 0)) == node.attributes.get_int("to", 0)
+
+
+def _turns_nothing(node: ir.Node) -> bool:
+    """Whether a node is a Transpose that leaves all axes where they are."""
+    if node.op_type != "Transpose":
+        return False
+    order = node.attributes.get_ints("perm", None)
+    return order is not None and list(order) == list(range(len(order)))
 
 
 def _element_type(value: ir.Value) -> int | None:

@@ -7,13 +7,14 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.graph.builder import ORIGIN_KEY
-from passes.graph.graphs import captured_values, is_operator, subgraphs, walk_nodes
+from passes.graph.graphs import is_operator, reads_of, subgraphs, walk_nodes
 from passes.maps.tensor_source import TensorSource
 
 __all__ = [
     "Carried",
     "Collected",
     "Iteration",
+    "is_behind_new_nodes",
     "is_given",
     "is_iteration",
     "read_iteration",
@@ -96,12 +97,27 @@ def is_given(node: ir.Node) -> bool:
 
 def reads_new_nodes(node: ir.Node) -> bool:
     """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
-    bodies = [graph for _, graph in subgraphs(node)]
-    values = {v for v in node.inputs if v is not None}
-    values.update(v for graph in bodies for v in captured_values(graph))
-    producers = [p for v in values if (p := v.producer()) is not None]
-    inside = [inner for graph in bodies for inner in walk_nodes(graph)]
-    return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
+    inside = [inner for _, graph in subgraphs(node) for inner in walk_nodes(graph)]
+    return any(ORIGIN_KEY in n.metadata_props for n in (*_producers(node), *inside))
+
+
+def is_behind_new_nodes(node: ir.Node) -> bool:
+    """Whether anything that a Loop depends on is what a rewrite wrote."""
+    seen: set[ir.Node] = set()
+    waiting = _producers(node)
+    while waiting:
+        found = waiting.pop()
+        if ORIGIN_KEY in found.metadata_props:
+            return True
+        if found not in seen:
+            seen.add(found)
+            waiting += _producers(found)
+    return False
+
+
+def _producers(node: ir.Node) -> list[ir.Node]:
+    """Return the nodes that make what a node reads, in its bodies too."""
+    return [made for value in reads_of(node) if (made := value.producer()) is not None]
 
 
 def read_iteration(node: ir.Node) -> Iteration | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from rewriter import rewrite
@@ -190,9 +191,10 @@ NEAR = {
                 else_branch = other () => ({STATE} x1) {{ x1 = Identity (s1) }}>""",
         "recurrence",
     ),
-    "rows_side_by_side_that_overlap": (
-        """i3 = Unsqueeze (i, zero1)  p3 = Unsqueeze (i3, minus1)  u3 = Unsqueeze (e, zero1)
-            t4 = Add (i, one)  t5 = Min (t4, last_row)  i4 = Unsqueeze (t4, zero1)
+    "rows_side_by_side_that_overlap_and_are_read": (
+        """i3 = Unsqueeze (i, zero1)  p3 = Unsqueeze (i3, minus1)
+            old = Gather <axis = 0> (s, i)  o3 = Sin (old)  o4 = Sub (e, o3)
+            u3 = Unsqueeze (o4, zero1)  t4 = Add (i, one)  i4 = Unsqueeze (t4, zero1)
             p4 = Unsqueeze (i4, minus1)  n4 = Neg (e)  u4 = Unsqueeze (n4, zero1)
             s1 = ScatterND (s, p3, u3)  s2 = ScatterND (s1, p4, u4)""",
         "recurrence",
@@ -209,20 +211,30 @@ NEAR = {
 }
 
 
+def onto_twice_as_many(body: str) -> onnx.ModelProto:
+    """Return a Loop that writes to a tensor of twice as many rows as it has iterations."""
+    more, begin = "  last_row = Sub (n, one)", "Concat <axis = 0> (w, w)"
+    state, nodes = STATE.replace("N", "M"), body.replace(STATE, "float[M,4]")
+    return model(loop("counted", state, nodes, begin, prepare=PREPARE + more))
+
+
+def test_rows_side_by_side_that_overlap() -> None:
+    """What the next iteration writes to a row comes later."""
+    before = onto_twice_as_many(
+        """i3 = Unsqueeze (i, zero1)  p3 = Unsqueeze (i3, minus1)  u3 = Unsqueeze (e, zero1)
+        t4 = Add (i, one)  i4 = Unsqueeze (t4, zero1)  p4 = Unsqueeze (i4, minus1)
+        n4 = Neg (e)  u4 = Unsqueeze (n4, zero1)
+        s1 = ScatterND (s, p3, u3)  s2 = ScatterND (s1, p4, u4)"""
+    )
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
 @pytest.mark.parametrize("name", NEAR)
 def test_what_another_iteration_decides_stays_a_loop(name: str) -> None:
     body, code = NEAR[name]
-    more = "  last_row = Sub (n, one)"
-    begin = "Concat <axis = 0> (w, w)"
-    before = model(
-        loop(
-            "counted",
-            STATE.replace("N", "M"),
-            body.replace(STATE, "float[M,4]"),
-            begin,
-            prepare=PREPARE + more,
-        )
-    )
+    before = onto_twice_as_many(body)
     found = read(before)
     assert found.loops >= 1
     assert code in found.codes, [(d.path, d.reasons) for d in found.decisions]

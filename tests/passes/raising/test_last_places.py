@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,41 @@ def test_the_last_row_of_a_place_holds(name: str, dialect: str) -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     lengths = LENGTHS[dialect == "scan" :]  # onnxruntime has no Scan of no iteration
     assert same(before, found.model, *map(feeds, lengths)) == len(lengths)
+
+
+@pytest.mark.parametrize("dialect", ["counted", "endless", "while"])
+def test_a_place_counted_on_from_a_given_one(dialect: str) -> None:
+    """It may begin below 0, and go on to what it has written from the end."""
+    more = f"{PREPARE}  given = Gather <axis = 0> (c, zero)"
+    before = model(loop(dialect, ROWS, f"spot = Add (i, given)  {ROW}", "start", prepare=more))
+    found = read(before, auto=True)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    cases = [
+        (0, -5, 5),
+        (1, -1, 5),
+        (2, -1, 5),
+        (7, -5, 5),
+        (7, -2, 5),
+        (64, 2, 70),
+        (64, -70, 70),
+    ]
+    assert same(before, found.model, *(places(*case) for case in cases)) == len(cases)
+
+
+@pytest.mark.parametrize("dialect", ["counted", "endless"])
+def test_a_place_counted_back_from_a_given_one(dialect: str) -> None:
+    more = f"{PREPARE}  given = Gather <axis = 0> (c, zero)"
+    before = model(loop(dialect, ROWS, f"spot = Sub (given, i)  {ROW}", "start", prepare=more))
+    found = read(before, auto=True)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    cases = [(0, 4, 5), (1, -5, 5), (2, 0, 5), (7, 4, 5), (7, 2, 5), (64, 65, 70)]
+    assert same(before, found.model, *(places(*case) for case in cases)) == len(cases)
+
+
+def places(count: int, first: int, rows: int) -> Mapping[str, np.ndarray]:
+    """Make the inputs of so many iterations that begin at a place of so many."""
+    start = np.random.default_rng(count).standard_normal((rows, 4)).astype(np.float32)
+    return feeds(count, start=start, c=np.array([first, 0, 0, 0]))
 
 
 @pytest.mark.parametrize("opset", [13, 18, 21])

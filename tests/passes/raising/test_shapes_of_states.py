@@ -135,3 +135,35 @@ def test_a_carried_tensor_that_loses_rows_decides_how_often_it_runs() -> None:
     found = read(before)
     assert same(before, found.model, *feeds) == len(feeds)
     assert found.codes == ["early-exit"]
+
+
+CHOSEN = """g (float[N,R] x) => (float[R] most, int64[M] who, int64[T,1] ys) {{
+    t = Constant <value = bool {{1}}> ()
+    zero = Constant <value = int64 {{0}}> ()
+    one1 = Constant <value = int64[1] {{1}}> ()
+    axes = Constant <value = int64[1] {{0}}> ()
+    shape = Shape <start = 0, end = 1> (x)
+    n = Squeeze (shape)
+    b = ReduceSum <keepdims = 0> (x, axes)
+    wide = Shape (b)
+    none = ConstantOfShape <value = int64[1] {{-1}}> ({begin})
+    most, who, ys = Loop (n, t, b, none) <body = step (int64 i, bool c, float[R] s, int64[K] u)
+      => (bool go, float[R] s2, int64[K] u2, int64[1] y) {{
+        go = Identity (c)
+        e = Gather <axis = 0> (x, i)
+        l = Greater (e, s)
+        s2 = Where (l, e, s)
+        y = Shape (u)
+        k = Expand (i, y)
+        u2 = Where (l, k, u) }}> }}"""
+
+
+@pytest.mark.parametrize(("begin", "loops"), [("wide", 0), ("one1", 1)])
+def test_the_shape_of_what_is_chosen(begin: str, loops: int) -> None:
+    """Numbers of the best so far; what begins with one place grows in the first iteration."""
+    before = model(CHOSEN.format(begin=begin), opset=18)
+    rng = np.random.default_rng(0)
+    feeds = [{"x": rng.standard_normal((n, 5)).astype(np.float32)} for n in (0, 1, 2, 7)]
+    found = read(before)
+    assert same(before, found.model, *feeds) == len(feeds)
+    assert found.loops == loops, found.details

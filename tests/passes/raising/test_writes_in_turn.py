@@ -93,6 +93,76 @@ def test_what_is_written_last_holds(name: str, target: str) -> None:
     assert same(before, made, *many) == len(many)
 
 
+WIDE = {"start": "float[B,B] b", "state": "float[B,B]"}
+NUMBERS = """two1 = Constant <value = int64[1] {2}> ()  four1 = Constant <value = int64[1] {4}> ()
+        i1 = Unsqueeze (i, zero1)  w = ReduceMax <keepdims = 0> (e)  w0 = Unsqueeze (w, zero1)
+        w1 = Neg (w0)"""
+ACROSS = {
+    "a_row_and_a_column": "c0 = Concat <axis = 0> (i1, two1)  c1 = Concat <axis = 0> (four1, i1)",
+    "a_column_and_a_row": "c0 = Concat <axis = 0> (two1, i1)  c1 = Concat <axis = 0> (i1, four1)",
+    "two_columns": "c0 = Concat <axis = 0> (two1, i1)  c1 = Concat <axis = 0> (four1, i1)",
+    "a_row_and_the_next_one": "n1 = Add (i1, one1)  c0 = Concat <axis = 0> (i1, two1)"
+    "  c1 = Concat <axis = 0> (n1, two1)",
+    "the_diagonal_and_a_column": "c0 = Concat <axis = 0> (i1, i1)  c1 = Concat <axis = 0> (two1, i1)",
+}
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_places_along_two_axes_meet(name: str) -> None:
+    """``s[i, 2] = a; s[4, i] = b`` writes to one place in iterations 2 and 4."""
+    nodes = f"""{NUMBERS}  {ACROSS[name]}
+        q0 = Unsqueeze (c0, zero1)  q1 = Unsqueeze (c1, zero1)
+        a = ScatterND (s, q0, w0)  s2 = ScatterND (a, q1, w1)"""
+    before = model(TEXT.format(nodes=nodes, **WIDE), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    many = [feeds(n, (n + 5, n + 5)) for n in LENGTHS]
+    assert same(before, found.model, *many) == len(many)
+
+
+NESTED = """g (float[N,4] x) => (float[N,N] r) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    zero1 = Constant <value = int64[1] {0}> ()
+    minus1 = Constant <value = int64[1] {-1}> ()
+    half = Constant <value = float {0.5}> ()
+    shape = Shape <start = 0, end = 1> (x)
+    n = Gather <axis = 0> (shape, zero)
+    square = Concat <axis = 0> (shape, shape)
+    b = ConstantOfShape (square)
+    r = Loop (n, t, b) <body = rows (int64 i, bool on, float[N,N] s) => (bool on2, float[N,N] s2) {
+        on2 = Identity (on)
+        s2 = Loop (n, t, s) <body = columns (int64 j, bool go, float[N,N] d)
+                => (bool go2, float[N,N] d2) {
+            go2 = Identity (go)
+            one = Gather <axis = 0> (x, i)
+            other = Gather <axis = 0> (x, j)
+            less = Mul (other, half)
+            apart = Sub (one, less)
+            v = ReduceMax <keepdims = 0> (apart)
+            v1 = Unsqueeze (v, zero1)
+            w1 = Neg (v1)
+            i1 = Unsqueeze (i, zero1)
+            j1 = Unsqueeze (j, zero1)
+            c0 = Concat <axis = 0> (i1, j1)
+            c1 = Concat <axis = 0> (j1, i1)
+            q0 = Unsqueeze (c0, zero1)
+            q1 = Unsqueeze (c1, zero1)
+            a = ScatterND (d, q0, v1)
+            d2 = ScatterND (a, q1, w1)
+        }>
+    }>
+}"""
+
+
+def test_both_ways_of_all_pairs() -> None:
+    before = model(NESTED, 18)
+    made = rewrite(before, target="portable").model
+    assert not operators(made)["Loop"]
+    many = [{"x": feeds(n, (0, 0))["x"]} for n in (0, 1, 2, 7)]
+    assert same(before, made, *many) == len(many)
+
+
 NEAR = {
     "what_the_first_wrote": "o = GatherND (a, q0)  o2 = Mul (o, v1)  s2 = ScatterND (a, q1, o2)",
     "what_it_began_with": "o = GatherND (s, q0)  o2 = Sub (v1, o)  s2 = ScatterND (a, q1, o2)",

@@ -1,0 +1,326 @@
+"""Reads values of a body as sums of products of gates, states and linear parts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import onnx_ir as ir
+
+from passes.carried.cell_sums import (
+    Bias,
+    Gate,
+    Linear,
+    NotACellError,
+    Sum,
+    Weight,
+    added_up,
+    multiplied,
+)
+from passes.carried.pattern import dependent_values
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import (
+    axes_of,
+    made_by,
+    operand,
+    operands,
+    optional_operand,
+    repeated_number,
+    skip_identities,
+)
+from passes.reading.facts import Kind, LoopFacts
+from passes.typing.value_types import Typing
+
+__all__ = ["CellReader", "Form"]
+
+Lead = tuple[int | str | None, ...]
+
+_GATES = frozenset({"Relu", "Sigmoid", "Tanh"})
+"""The activations that all runtimes have in recurrent operators, and that take no numbers."""
+_MOVED = frozenset(
+    {"Cast", "Concat", "Constant", "Expand", "Gather", "Identity", "Reshape", "Slice", "Split"}
+    | {"Squeeze", "Transpose", "Unsqueeze"}
+)
+"""What a body may make of weights."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What is known of a value.
+
+    Attributes:
+        total: The value as a sum of products.
+        lead: Its dimensions but the last one.
+        width: Its last dimension; None for a number, which is repeated.
+    """
+
+    total: Sum
+    lead: Lead
+    width: int | None
+
+
+class CellReader:
+    """Reads values of the body of a Loop or Scan as sums of products.
+
+    A dimension is one number in all iterations: of a state that of its initial value, which holds
+    if what is computed of it has the same dimensions again.
+
+    Attributes:
+        typing: The proven typing.
+        varying: The values that differ from iteration to iteration.
+    """
+
+    def __init__(
+        self, facts: LoopFacts, typing: Typing, states: Collection[tuple[ir.Value, ir.Value]]
+    ) -> None:
+        """Set up the reading.
+
+        Args:
+            facts: The Loop or Scan.
+            typing: The proven typing.
+            states: The states of the cell, each with its initial value.
+
+        Raises:
+            NotACellError: The dimensions of a state are not known.
+        """
+        self.typing = typing
+        body, iteration = facts.iteration.body, facts.iteration
+        given = [iteration.number, *(inner for inner, _ in iteration.scanned)]
+        given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
+        self.varying = dependent_values(body, *(v for v in given if v is not None))
+        self._own = dependent_values(body, *(inner for inner, _ in states))
+        self._outer, self._inside = facts.evaluator.outer, facts.inside
+        self._known: dict[ir.Value, Form] = {}
+        for inner, initial in states:
+            lead, width = self.dims(initial)
+            self._known[inner] = Form(Sum.of(inner), lead, width)
+
+    def form(self, value: ir.Value) -> Form:
+        """Return a value as a sum of products.
+
+        Raises:
+            NotACellError: It is none that recurrent operators compute.
+        """
+        value = skip_identities(value)
+        if value not in self._known:
+            self._known[value] = self._read(value)
+        return self._known[value]
+
+    def _read(self, value: ir.Value) -> Form:
+        if value not in self.varying:
+            return self._shared(value)
+        node = made_by(value)
+        if node is None:
+            raise NotACellError
+        match node.op_type:
+            case "Add" | "Sum":
+                return self._sum(node, [1.0] * len(node.inputs))
+            case "Sub":
+                return self._sum(node, [1.0, -1.0])
+            case "Neg":
+                return self._sum(node, [-1.0])
+            case "Mul":
+                one, other = map(self.form, operands(node))
+                return _joined(multiplied(one.total, other.total), one, other)
+            case "MatMul":
+                return self._product(operand(node, 0), operand(node, 1))
+            case "Gemm":
+                return self._gemm(node)
+            case "Split":
+                return self._split(node, value)
+            case "Slice":
+                return self._slice(node)
+            case "Squeeze" | "Unsqueeze":
+                return self._moved(node)
+            case kind if kind in _GATES:
+                form = self.form(operand(node, 0))
+                return dataclasses.replace(form, total=Sum.of(Gate(kind, form.total)))
+        raise NotACellError
+
+    def _shared(self, value: ir.Value) -> Form:
+        """Read a number, or a vector that is the same in all iterations."""
+        self._check_moves(value)
+        number, (lead, width) = repeated_number(value), self.dims(value, least=0)
+        if isinstance(number, float) and number:
+            return Form(Sum.number(number), lead, None if width == 1 else width)
+        if any(dim != 1 for dim in lead):
+            raise NotACellError
+        return Form(Sum.of(Bias(value, (0, width))), lead, width)
+
+    def _check_moves(self, value: ir.Value) -> None:
+        """Check that what is the same in all iterations can be computed in front of them."""
+        pending = [value]
+        while pending:
+            one = self._outer.get(pending[-1], pending.pop())
+            if one not in self._inside:
+                continue
+            if not is_operator(node := one.producer(), _MOVED):
+                raise NotACellError
+            pending += operands(node)
+
+    def _sum(self, node: ir.Node, signs: Sequence[float]) -> Form:
+        forms = [self.form(v) for v in operands(node)]
+        pairs = zip((form.total for form in forms), signs, strict=True)
+        return _joined(added_up(*pairs), *forms)
+
+    def _product(self, left: ir.Value, right: ir.Value, *, is_turned: bool = False) -> Form:
+        """Read ``left @ right``; ``right`` may be stored the other way round."""
+        if left not in self.varying:  # of a vector, which a matrix is multiplied by
+            if self._rank(right) != 1:
+                raise NotACellError
+            left, right, is_turned = right, left, not is_turned
+        if right in self.varying:
+            raise NotACellError
+        while (node := made_by(right, "Transpose")) is not None:
+            if self.typing.rank(operand(node, 0)) != 2:
+                raise NotACellError
+            if list(node.attributes.get_ints("perm", ()) or [1, 0]) == [1, 0]:
+                is_turned = not is_turned
+            right = operand(node, 0)
+        self._check_moves(right)
+        dims = self.typing.static_dims(self._outer.get(right, right))
+        if dims is None or len(dims) != 2:
+            raise NotACellError
+        rows, width = reversed(dims) if is_turned else dims
+        start, products, leads = 0, [], set[Lead]()
+        for piece in self._pieces(left):
+            given, lead, count = self._operand(piece)
+            leads.add(lead)
+            weight = Weight(right, (start, start + count), (0, width), is_turned)
+            products.append((Sum.of(Linear(given, weight)), 1.0))
+            start += count
+        if start != rows or len(leads) != 1:
+            raise NotACellError
+        return Form(added_up(*products), leads.pop(), width)
+
+    def _pieces(self, value: ir.Value) -> list[ir.Value]:
+        """Return what a left side is joined from: of ``[x, h]`` the row and the state."""
+        node = made_by(value, "Concat") if value in self._own else None
+        if node is None:
+            return [value]
+        axis, ranks = node.attributes.get_int("axis", 0), set(map(self._rank, operands(node)))
+        rank = ranks.pop()
+        if ranks or rank is None or axis not in (-1, rank - 1):
+            raise NotACellError
+        return operands(node)
+
+    def _rank(self, value: ir.Value) -> int | None:
+        return len(self.form(value).lead) + 1 if value in self._own else self.typing.rank(value)
+
+    def _operand(self, value: ir.Value) -> tuple[object, Lead, int]:
+        """Return what is multiplied by a matrix, and its dimensions."""
+        value = skip_identities(value)
+        if value not in self._own:
+            if value not in self.varying:
+                raise NotACellError
+            return (value, *self.dims(value))
+        form = self.form(value)
+        if form.width is None:
+            raise NotACellError
+        return form.total, form.lead, form.width
+
+    def _gemm(self, node: ir.Node) -> Form:
+        numbers = [node.attributes.get_float(name, 1.0) for name in ("alpha", "beta")]
+        if numbers != [1.0, 1.0] or node.attributes.get_int("transA", 0) != 0:
+            raise NotACellError
+        stored = node.attributes.get_int("transB", 0)
+        found = self._product(operand(node, 0), operand(node, 1), is_turned=bool(stored))
+        beside = optional_operand(node, 2)
+        if beside is None:
+            return found
+        form = self.form(beside)
+        return _joined(added_up((found.total, 1.0), (form.total, 1.0)), found, form)
+
+    def _split(self, node: ir.Node, value: ir.Value) -> Form:
+        form, count = self.form(operand(node, 0)), len(node.outputs)
+        sizes = _numbers(node.inputs[1:], node.attributes.get_ints("split"))
+        if form.width is None or node.attributes.get_int("axis", 0) not in (-1, len(form.lead)):
+            raise NotACellError
+        if sizes is None:
+            if len(node.inputs) > 1 or form.width % count:
+                raise NotACellError
+            sizes = [form.width // count] * count
+        at = node.outputs.index(value)
+        return _columns(form, sum(sizes[:at]), sum(sizes[: at + 1]))
+
+    def _slice(self, node: ir.Node) -> Form:
+        form = self.form(operand(node, 0))
+        known = [constant_value(v) for v in node.inputs[1:]]
+        numbers = [None if array is None else array.reshape(-1).tolist() for array in known]
+        if form.width is None or len(numbers) < 3 or None in numbers:
+            raise NotACellError
+        starts, ends, axes, *steps = (one for one in numbers if one is not None)
+        if len(starts) != 1 or axes[0] not in (-1, len(form.lead)) or steps not in ([], [[1]]):
+            raise NotACellError
+        return _columns(form, *slice(starts[0], ends[0]).indices(form.width)[:2])
+
+    def _moved(self, node: ir.Node) -> Form:
+        """Read a Squeeze or Unsqueeze that leaves the last axis where it is."""
+        form, axes = self.form(operand(node, 0)), axes_of(node)
+        is_new = node.op_type == "Unsqueeze"
+        rank = len(form.lead) + 1 + (len(axes or ()) if is_new else 0)
+        places = {axis % rank for axis in axes or ()}
+        if not places or rank - 1 in places:
+            raise NotACellError
+        if is_new:
+            old = iter(form.lead)
+            lead = tuple(1 if at in places else next(old) for at in range(rank - 1))
+        else:
+            if any(form.lead[at] != 1 for at in places):
+                raise NotACellError
+            lead = tuple(dim for at, dim in enumerate(form.lead) if at not in places)
+        return dataclasses.replace(form, lead=lead)
+
+    def dims(self, value: ir.Value, *, least: int = 1) -> tuple[Lead, int]:
+        """Return the dimensions of a value, the last one apart.
+
+        Raises:
+            NotACellError: They are not known.
+        """
+        dims = self.typing.dims(self._outer.get(value, value))
+        if dims is None or len(dims) < least or not all(map(self.typing.is_same_number, dims)):
+            raise NotACellError
+        *lead, width = dims or (1,)
+        if not isinstance(width, int):
+            raise NotACellError
+        return tuple(lead), width
+
+
+def _numbers(
+    inputs: Sequence[ir.Value | None], attribute: Sequence[int] | None
+) -> list[int] | None:
+    array = constant_value(inputs[0]) if inputs else None
+    if array is not None:
+        return array.reshape(-1).tolist()
+    return None if attribute is None else list(attribute)
+
+
+def _columns(form: Form, start: int, stop: int) -> Form:
+    """Return some columns of a form, which are all of them or those of a gate."""
+    if (start, stop) == (0, form.width):
+        return form
+    if not 0 <= start < stop:
+        raise NotACellError
+    return Form(form.total.columns(start, stop), form.lead, stop - start)
+
+
+def _joined(total: Sum, *forms: Form) -> Form:
+    """Return what an operator makes of operands that are broadcast."""
+    lead: Lead = ()
+    for form in forms:
+        pair = sorted((lead, form.lead), key=len)
+        short = (1,) * (len(pair[1]) - len(pair[0])) + pair[0]
+        dims = [_dim(a, b) for a, b in zip(short, pair[1], strict=True)]
+        lead = tuple(dims)
+    widths = {form.width for form in forms} - {None}
+    if len(widths) > 1:
+        raise NotACellError
+    return Form(total, lead, next(iter(widths), None))
+
+
+def _dim(one: int | str | None, other: int | str | None) -> int | str | None:
+    if one == other or other == 1:
+        return one
+    if one == 1:
+        return other
+    raise NotACellError

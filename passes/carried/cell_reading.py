@@ -29,6 +29,7 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["CellReader", "Form"]
@@ -89,7 +90,7 @@ class CellReader:
         given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
         self.varying = dependent_values(body, *(v for v in given if v is not None))
         self._own = dependent_values(body, *(inner for inner, _ in states))
-        self._outer, self._inside = facts.evaluator.outer, facts.inside
+        self._facts = facts
         self._known: dict[ir.Value, Form] = {}
         for inner, initial in states:
             lead, width = self.dims(initial)
@@ -151,8 +152,8 @@ class CellReader:
         """Check that what is the same in all iterations can be computed in front of them."""
         pending = [value]
         while pending:
-            one = self._outer.get(pending[-1], pending.pop())
-            if one not in self._inside:
+            one = self._facts.evaluator.outside(pending.pop())
+            if one not in self._facts.inside:
                 continue
             if not is_operator(node := one.producer(), _MOVED):
                 raise NotACellError
@@ -178,7 +179,7 @@ class CellReader:
                 is_turned = not is_turned
             right = operand(node, 0)
         self._check_moves(right)
-        dims = self.typing.static_dims(self._outer.get(right, right))
+        dims = self.typing.static_dims(self._facts.evaluator.outside(right))
         if dims is None or len(dims) != 2:
             raise NotACellError
         rows, width = reversed(dims) if is_turned else dims
@@ -244,15 +245,13 @@ class CellReader:
         return _columns(form, sum(sizes[:at]), sum(sizes[: at + 1]))
 
     def _slice(self, node: ir.Node) -> Form:
-        form = self.form(operand(node, 0))
-        known = [constant_value(v) for v in node.inputs[1:]]
-        numbers = [None if array is None else array.reshape(-1).tolist() for array in known]
-        if form.width is None or len(numbers) < 3 or None in numbers:
+        form, cut = self.form(operand(node, 0)), bounds_of(node, self._facts.evaluator)
+        start, end = (None, None) if cut is None else (cut.start.number, cut.end.number)
+        if cut is None or start is None or end is None or form.width is None:
             raise NotACellError
-        starts, ends, axes, *steps = (one for one in numbers if one is not None)
-        if len(starts) != 1 or axes[0] not in (-1, len(form.lead)) or steps not in ([], [[1]]):
+        if cut.axis not in (-1, len(form.lead)):
             raise NotACellError
-        return _columns(form, *slice(starts[0], ends[0]).indices(form.width)[:2])
+        return _columns(form, *slice(start, end).indices(form.width)[:2])
 
     def _moved(self, node: ir.Node) -> Form:
         """Read a Squeeze or Unsqueeze that leaves the last axis where it is."""
@@ -277,7 +276,7 @@ class CellReader:
         Raises:
             NotACellError: They are not known.
         """
-        dims = self.typing.dims(self._outer.get(value, value))
+        dims = self.typing.dims(self._facts.evaluator.outside(value))
         if dims is None or len(dims) < least or not all(map(self.typing.is_same_number, dims)):
             raise NotACellError
         *lead, width = dims or (1,)

@@ -60,6 +60,7 @@ class WeightWriter:
         self.builder, self.width = builder, width
         self._facts = facts
         self._made: dict[ir.Value, ir.Value | None] = {}
+        self._flat: dict[ir.Value, ir.Value] = {}
         self._turned: dict[tuple[ir.Value, bool], ir.Value] = {}
 
     def of_rows(self, gates: Sequence[Affine], rows: Sequence[tuple[ir.Value, int]]) -> ir.Value:
@@ -118,7 +119,10 @@ class WeightWriter:
         return self._sum(vectors)
 
     def _columns(self, bias: Bias) -> ir.Value:
-        flat = self.builder.op("Reshape", [self._outside(bias.value), self.builder.ints(-1)])
+        if bias.value not in self._flat:
+            whole = self._outside(bias.value)
+            self._flat[bias.value] = self.builder.op("Reshape", [whole, self.builder.ints(-1)])
+        flat = self._flat[bias.value]
         bounds = [self.builder.ints(n) for n in (*bias.columns, 0)]
         return self.builder.op("Slice", [flat, *bounds])
 

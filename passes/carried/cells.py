@@ -65,6 +65,7 @@ class CellState(Pattern):
     at: int = 0
     rounds = True
     keeps_shape = "as it is made"
+    needs_sizes = False
     gives_next = True
 
     @property
@@ -115,7 +116,12 @@ class _Run:
         if not self.joined.runs:
             bounds = [builder.ints(0), self._steps, builder.ints(0)]
             rows = builder.op("Slice", [rows, *bounds])
-        return self._given_back(builder.op("Squeeze", [rows, builder.ints(1)]), 1)
+        rows = self._given_back(builder.op("Squeeze", [rows, builder.ints(1)]), 1)
+        if not self._may_lack_rows:
+            return rows
+        # It has these dimensions already; without a spare row no type tells them.
+        dims = [self._steps, builder.op("Shape", [self.cell.states[0].initial])]
+        return builder.op("Reshape", [rows, builder.op("Concat", dims, {"axis": 0})])
 
     def last(self, at: int) -> ir.Value:
         """Record a state behind the last iteration."""
@@ -129,31 +135,22 @@ class _Run:
         return builder.op("Where", [runs, found, self.cell.states[at].initial])
 
     def _node(self) -> ir.Node:
-        """Record the operator, once for all that is read of it."""
-        node = self.joined.once(tuple(self.cell.states), self._write).producer()
+        """Record the operator, once for all that is read of it, also behind several maps."""
+        key = tuple(self.cell.states)
+        if key not in self.joined.made:
+            self.joined.made[key] = self._write()
+        node = self.joined.made[key].producer()
         assert node is not None
         return node
 
     def _write(self) -> ir.Value:
         builder, cell = self.builder, self.cell
         weights = WeightWriter(builder, cell.facts, cell.width)
-        rows = [
-            self._as_batch(value, lead, 1)
-            for value, (_, lead, _) in zip(self.joined.values, cell.rows, strict=True)
-        ]
-        x = rows[0] if len(rows) == 1 else builder.op("Concat", rows, {"axis": 2})
-        steps = None if self.joined.runs else self._steps
-        batch = builder.shape(x, 1, 2) if self._may_lack_rows else None
-        states = [
-            self._filled(
-                builder.op("Unsqueeze", [self._as_batch(v, cell.lead, 0), builder.ints(0)]),
-                None,
-                batch,
-            )
-            for v in (one.initial for one in cell.states)
-        ]
+        states = [self._state(one.initial) for one in cell.states]
+        pairs = zip(self.joined.values, cell.rows, strict=True)
+        rows = [self._rows(value, lead, size, states[0]) for value, (_, lead, size) in pairs]
         given = [
-            self._filled(x, steps, batch),
+            rows[0] if len(rows) == 1 else builder.op("Concat", rows, {"axis": 2}),
             weights.of_rows(cell.gates, [(row, size) for row, _, size in cell.rows]),
             weights.of_state(cell.gates),
             weights.of_biases(cell.gates),
@@ -164,19 +161,41 @@ class _Run:
         node = builder.node(cell.op_type, given, attributes, outputs=1 + len(states))
         return node.outputs[0]
 
-    def _filled(self, value: ir.Value, steps: ir.Value | None, batch: ir.Value | None) -> ir.Value:
-        """Record a tensor ``[steps, batch, n]`` with a step and a row where it may have none."""
-        if steps is None and batch is None:
-            return value
+    def _state(self, initial: ir.Value) -> ir.Value:
+        """Record an initial value as ``[1, batch, width]``, with a row where it may have none."""
         builder = self.builder
-        none = [builder.ints(0) if v is None else self._is_none(v) for v in (steps, batch)]
-        pads = builder.op("Concat", [builder.ints(0, 0, 0), *none, builder.ints(0)], {"axis": 0})
-        return builder.op("Pad", [value, pads])
+        value = builder.op(
+            "Unsqueeze", [self._as_batch(initial, self.cell.lead, 0), builder.ints(0)]
+        )
+        if not self._may_lack_rows:
+            return value
+        spare = self._or_one(builder.shape(value, 1, 2))
+        return self._filled(value, [builder.ints(1), spare, builder.ints(self.cell.width)])
 
-    def _is_none(self, count: ir.Value) -> ir.Value:
-        """Record 1 for no steps, or rows, and 0 for any others."""
-        is_none = self.builder.op("Equal", [count, self.builder.ints(0)])
-        return self.builder.op("Cast", [is_none], {"to": int(ir.DataType.INT64)})
+    def _rows(self, value: ir.Value, lead: Lead, size: int, state: ir.Value) -> ir.Value:
+        """Record rows as ``[steps, batch, size]``, with a step and a row where they may have none.
+
+        Without iterations they may have no other dimension either.
+        """
+        builder, rows = self.builder, self._as_batch(value, lead, 1)
+        if self.joined.runs and not self._may_lack_rows:
+            return rows
+        steps = self._or_one(self._steps)
+        return self._filled(rows, [steps, builder.shape(state, 1, 2), builder.ints(size)])
+
+    def _or_one(self, count: ir.Value) -> ir.Value:
+        """Record a number, and 1 for 0."""
+        builder = self.builder
+        is_none = builder.op("Equal", [count, builder.ints(0)])
+        return builder.op("Where", [is_none, builder.ints(1), count])
+
+    def _filled(self, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:
+        """Record a tensor with zeros behind it, so that it has some dimensions."""
+        builder = self.builder
+        wanted = builder.op("Concat", dims, {"axis": 0})
+        behind = builder.op("Sub", [wanted, builder.op("Shape", [value])])
+        pads = builder.op("Concat", [builder.ints(0, 0, 0), behind], {"axis": 0})
+        return builder.op("Pad", [value, pads])
 
     def _as_batch(self, value: ir.Value, lead: Lead, front: int) -> ir.Value:
         """Record a tensor with one axis for the batch; ``front`` axes stand before it."""

@@ -259,7 +259,7 @@ class Raiser:
         builder = Builder(site.path)
         pairs = [(old, write(builder)) for old, write in read.finals.items()]
         try:
-            pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options)
+            pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options, {})
         except NotAMapError as error:
             self._keep(site.node, error.reason(self.paths))
             return

@@ -11,9 +11,9 @@ __all__ = ["DIALECTS", "cell_feeds", "cell_loop"]
 INPUTS, STATE = 3, 4
 
 _WEIGHTS = {
-    **{name: (INPUTS, STATE) for name in ("wi", "wf", "wo", "wg")},
-    **{name: (STATE, STATE) for name in ("ri", "rf", "ro", "rg")},
-    **{name: (STATE,) for name in ("bi", "bf", "bo", "bg", "di", "df", "do", "dg")},
+    **dict.fromkeys(("wi", "wf", "wo", "wg"), (INPUTS, STATE)),
+    **dict.fromkeys(("ri", "rf", "ro", "rg"), (STATE, STATE)),
+    **dict.fromkeys(("bi", "bf", "bo", "bg", "di", "df", "do", "dg"), (STATE,)),
     "w3": (INPUTS, 3 * STATE),
     "r3": (STATE, 3 * STATE),
     "b3": (3 * STATE,),

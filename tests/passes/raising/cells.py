@@ -35,6 +35,8 @@ _CONSTANTS = """
     one = Constant <value = int64 {1}> ()
     zero1 = Constant <value = int64[1] {0}> ()
     last1 = Constant <value = int64[1] {-1}> ()
+    one1 = Constant <value = int64[1] {1}> ()
+    two1 = Constant <value = int64[1] {2}> ()
     four1 = Constant <value = int64[1] {4}> ()
     eight1 = Constant <value = int64[1] {8}> ()
     far1 = Constant <value = int64[1] {9223372036854775807}> ()
@@ -55,6 +57,7 @@ def cell_loop(
     lead: str = "B,",
     row: str = "B,",
     prepare: str = "",
+    start: str = "",
     y: str = "y = Identity (h2)",
     wide: int = STATE,
 ) -> str:
@@ -67,6 +70,7 @@ def cell_loop(
         lead: The dimensions of a state in front of its last one.
         row: The same of a row of ``x``.
         prepare: Further nodes in front of the loop.
+        start: What every state begins with; an input of the graph each by default.
         y: Computes what is collected.
         wide: How wide that is.
     """
@@ -76,8 +80,9 @@ def cell_loop(
     starts = ", ".join(f"float[{lead}{STATE}] {s}0" for s in states)
     inner = ", ".join(f"float[{lead}{STATE}] {s}" for s in states)
     after = ", ".join(f"float[{lead}{STATE}] {s}2" for s in states)
-    given, ends = ", ".join(f"{s}0" for s in states), ", ".join(f"{s}n" for s in states)
-    types = ", ".join(f"float[{lead}{STATE}] {s}n" for s in states)
+    given = ", ".join(start or f"{s}0" for s in states)
+    ends = ", ".join(f"{s}_last" for s in states)
+    types = ", ".join(f"float[{lead}{STATE}] {s}_last" for s in states)
     work = f"{body}\n{y}"
     if dialect in ("scan", "backward"):
         backward = ", scan_input_directions = [1]" if dialect == "backward" else ""

@@ -21,6 +21,7 @@ _TORCH = f"""{_THREE}
 GRU = {
     "as_torch": f"{_TORCH}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)",
     "mixed_by_one_less": f"{_TORCH} o = Sub (unit, z) a = Mul (o, nn) b = Mul (h, z) h2 = Add (a, b)",
+    "one_gate_for_both": f"{_TORCH}  d = Sub (h, nn)  e = Mul (r, d)  h2 = Add (nn, e)",
     "mixed_apart": f"{_TORCH} {_MIX}",
     "the_other_way_round": f"{_TORCH} o = Sub (unit, z) a = Mul (z, nn) b = Mul (o, h) h2 = Add (a, b)",
     "weights_turned": f"""turned = Transpose <perm = [1, 0]> (t3)  gx = MatMul (xi, turned)
@@ -89,3 +90,141 @@ def test_a_cell_becomes_its_operator(name: str, dialect: str) -> None:
     assert found.operators[kind] == 1
     feeds = [cell_feeds(n, states=states) for n in lengths]
     assert same(before, found.model, *feeds) == len(lengths)
+
+
+SHAPES = {
+    "no_batch": ("", "", [(None, {})]),
+    "a_batch_of_one": ("1,", "1,", [(1, {})]),
+    "rows_without_a_batch": ("1,", "", [(1, {"row": ()})]),
+    "two_axes": ("1,2,", "1,2,", [(2, {"lead": (1, 2), "row": (1, 2)})]),
+    "the_batch_first": ("2,1,", "2,1,", [(2, {"lead": (2, 1), "row": (2, 1)})]),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_state_has_any_axes_in_front(name: str, kind: str) -> None:
+    lead, row, given = SHAPES[name]
+    op_type, body, states = CELLS[kind]
+    before = model(cell_loop("counted", body, states=states, lead=lead, row=row))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [cell_feeds(n, b, states=states, **more) for n in (0, 1, 7) for b, more in given]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+ZEROS = """sizes = Slice (whole, one1, two1)  zeros = Concat <axis = 0> (sizes, four1)
+    start = ConstantOfShape (zeros)"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_a_state_begins_as_zeros_of_any_batch(kind: str) -> None:
+    op_type, body, states = CELLS[kind]
+    text = cell_loop("counted", body, states=states, prepare=ZEROS, start="start")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [cell_feeds(n, b, states=states) for n in (0, 1, 7) for b in (0, 1, 3) if n or not b]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_what_reads_the_state_of_each_iteration_is_batched(kind: str) -> None:
+    op_type, body, states = CELLS[kind]
+    collected = "m2 = MatMul (h2, wy)  m1 = MatMul (h, wy)  m0 = Sub (m2, m1)  y = Relu (m0)"
+    text = cell_loop("counted", body, states=states, lead="2,", row="2,", y=collected, wide=2)
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    assert found.operators["MatMul"] == 2
+    feeds = [cell_feeds(n, states=states) for n in LENGTHS]
+    assert same(before, found.model, *feeds) == len(LENGTHS)
+
+
+@pytest.mark.quick
+def test_a_cell_reads_what_another_yields() -> None:
+    body = f"""{RNN["tanh"]}  ui2 = MatMul (h2, rf)  pi2 = MatMul (c, ro)
+        s = Add (ui2, pi2)  c2 = Relu (s)"""
+    text = cell_loop(
+        "counted", body, states=("h", "c"), prepare=ZEROS, start="start", y="y = Identity (c2)"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["RNN"] == 2
+    feeds = [cell_feeds(n, states=("h", "c")) for n in (1, 2, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+_GIVEN = "{0}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)"
+NEAR = {
+    "gates_of_two_kinds": _GIVEN.format(_TORCH.replace("r = Sigmoid (sr)", "r = Relu (sr)")),
+    "mixed_twice": f"{_TORCH}  d = Sub (h, nn)  e = Mul (z, d)  e2 = Mul (z, e)  h2 = Add (nn, e2)",
+    "a_state_beside": f"{_TORCH}  d = Sub (h, nn)  e = Mul (z, d)  q = Add (nn, e)  h2 = Add (q, h)",
+    "the_candidate_alone": f"{_TORCH}  e = Mul (z, h)  h2 = Add (nn, e)",
+    "a_square": f"{_APART}  q = Mul (h, h)  m = MatMul (q, ri)  s = Add (i, m)  h2 = Tanh (s)",
+    "a_share": f"{_APART}  g = Tanh (i)  q = Mul (h, half)  h2 = Add (g, q)",
+    "no_matrix": f"{_APART}  q = Add (ai, h)  h2 = Tanh (q)",
+    "weights_of_each_iteration": f"""{_APART}  most = ReduceMax <keepdims = 0> (xi)
+        q = Mul (ri, most)  m = MatMul (h, q)  s = Add (m, ai)  h2 = Tanh (s)""",
+    "within_bounds": f"{_APART}  q = Tanh (i)  h2 = Clip (q, , half)",
+    "another_activation": f"{_APART}  h2 = Selu (i)",
+    "gate_of_the_state_itself": f"{_APART}  q = Mul (h, bg)  s = Add (i, q)  h2 = Tanh (s)",
+    "in_an_if": f"""{_APART}  total = ReduceSum <keepdims = 0> (ai)  on2 = Less (total, half)
+        h2 = If (on2) <then_branch = yes () => (float[2,4] a) {{ a = Tanh (i) }},
+            else_branch = no () => (float[2,4] b) {{ b = Identity (h) }}>""",
+    "normalised": f"""{_APART}  ln = LayerNormalization <axis = -1> (i, bg, bi)
+        h2 = Tanh (ln)""",
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NEAR)
+def test_what_comes_close_stays_a_loop(name: str) -> None:
+    before = model(cell_loop("counted", NEAR[name], lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 1, found.operators
+    assert not found.operators.keys() & {"RNN", "GRU", "LSTM"}
+    assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    feeds = [cell_feeds(n) for n in (0, 1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+LSTM_NEAR = {
+    "the_state_shown_of_before": _KEPT.replace("tc = Tanh (c2)", "tc = Tanh (c)"),
+    "gates_of_two_kinds": _KEPT.replace("Mul (it, gt)", "Mul (gt, gt2)"),
+    "two_candidates": _KEPT.replace("Mul (ot, tc)", "Mul (gt2, tc)"),
+    "not_shown": _KEPT.replace("h2 = Mul (ot, tc)", "h2 = Mul (ot, c2)"),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", LSTM_NEAR)
+def test_what_comes_close_to_an_lstm_stays_a_loop(name: str) -> None:
+    gates = LSTM["as_torch"].removesuffix(_KEPT)
+    body = f"{gates} gt2 = Relu (g)  {LSTM_NEAR[name]}"
+    before = model(cell_loop("counted", body, states=("h", "c"), lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 1, found.operators
+    feeds = [cell_feeds(n, states=("h", "c")) for n in (0, 1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+def test_exact_keeps_the_loop() -> None:
+    before = model(cell_loop("counted", GRU["as_torch"], lead="2,", row="2,"))
+    found = read(before, exact=True)
+    assert found.loops == 1
+    assert "exact" in found.codes
+
+
+def test_doubles_stay_in_a_loop() -> None:
+    text = cell_loop("counted", RNN["no_bias"], lead="2,", row="2,").replace("float", "double")
+    found = read(model(text))
+    assert found.loops == 1
+    assert not found.operators["RNN"]

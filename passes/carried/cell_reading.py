@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from passes.carried.cell_sums import (
     Bias,
     Gate,
-    Linear,
+    MatrixProduct,
     NotACellError,
     Sum,
     Weight,
     added_up,
     multiplied,
 )
+from passes.carried.cell_values import CellValue, Lead, broadcast, columns_of, is_like
+from passes.carried.cell_weights import check_moves
 from passes.carried.pattern import dependent_values
-from passes.graph.graphs import constant_value, is_operator
+from passes.graph.graphs import constant_value
 from passes.graph.made import (
     axes_of,
     made_by,
@@ -32,32 +35,10 @@ from passes.reading.facts import Kind, LoopFacts
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
-__all__ = ["CellReader", "Form"]
-
-Lead = tuple[int | str | None, ...]
+__all__ = ["CellReader"]
 
 _GATES = frozenset({"Relu", "Sigmoid", "Tanh"})
 """The activations that all runtimes have in recurrent operators, and that take no numbers."""
-_MOVED = frozenset(
-    {"Cast", "Concat", "Constant", "Expand", "Gather", "Identity", "Reshape", "Slice", "Split"}
-    | {"Squeeze", "Transpose", "Unsqueeze"}
-)
-"""What a body may make of weights."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Form:
-    """What is known of a value.
-
-    Attributes:
-        total: The value as a sum of products.
-        lead: Its dimensions but the last one.
-        width: Its last dimension; None for a number, which is repeated.
-    """
-
-    total: Sum
-    lead: Lead
-    width: int | None
 
 
 class CellReader:
@@ -72,7 +53,7 @@ class CellReader:
     """
 
     def __init__(
-        self, facts: LoopFacts, typing: Typing, states: Collection[tuple[ir.Value, ir.Value]]
+        self, facts: LoopFacts, typing: Typing, states: Sequence[tuple[ir.Value, ir.Value]]
     ) -> None:
         """Set up the reading.
 
@@ -91,12 +72,15 @@ class CellReader:
         self.varying = dependent_values(body, *(v for v in given if v is not None))
         self._own = dependent_values(body, *(inner for inner, _ in states))
         self._facts = facts
-        self._known: dict[ir.Value, Form] = {}
+        self._known: dict[ir.Value, CellValue] = {}
+        self._lead, _ = self.dims(states[0][1])
         for inner, initial in states:
             lead, width = self.dims(initial)
-            self._known[inner] = Form(Sum.of(inner), lead, width)
+            if not is_like(lead, self._lead):
+                raise NotACellError
+            self._known[inner] = CellValue(Sum.of(inner), self._lead, width)
 
-    def form(self, value: ir.Value) -> Form:
+    def form(self, value: ir.Value) -> CellValue:
         """Return a value as a sum of products.
 
         Raises:
@@ -107,7 +91,7 @@ class CellReader:
             self._known[value] = self._read(value)
         return self._known[value]
 
-    def _read(self, value: ir.Value) -> Form:
+    def _read(self, value: ir.Value) -> CellValue:
         if value not in self.varying:
             return self._shared(value)
         node = made_by(value)
@@ -122,7 +106,7 @@ class CellReader:
                 return self._sum(node, [-1.0])
             case "Mul":
                 one, other = map(self.form, operands(node))
-                return _joined(multiplied(one.total, other.total), one, other)
+                return self._joined(multiplied(one.total, other.total), one, other)
             case "MatMul":
                 return self._product(operand(node, 0), operand(node, 1))
             case "Gemm":
@@ -138,33 +122,22 @@ class CellReader:
                 return dataclasses.replace(form, total=Sum.of(Gate(kind, form.total)))
         raise NotACellError
 
-    def _shared(self, value: ir.Value) -> Form:
+    def _shared(self, value: ir.Value) -> CellValue:
         """Read a number, or a vector that is the same in all iterations."""
-        self._check_moves(value)
+        check_moves(value, self._facts)
         number, (lead, width) = repeated_number(value), self.dims(value, least=0)
-        if isinstance(number, float) and number:
-            return Form(Sum.number(number), lead, None if width == 1 else width)
+        if isinstance(number, float) and number and math.isfinite(number):
+            return CellValue(Sum.number(number), lead, None if width == 1 else width)
         if any(dim != 1 for dim in lead):
             raise NotACellError
-        return Form(Sum.of(Bias(value, (0, width))), lead, width)
+        return CellValue(Sum.of(Bias(value, (0, width))), lead, width)
 
-    def _check_moves(self, value: ir.Value) -> None:
-        """Check that what is the same in all iterations can be computed in front of them."""
-        pending = [value]
-        while pending:
-            one = self._facts.evaluator.outside(pending.pop())
-            if one not in self._facts.inside:
-                continue
-            if not is_operator(node := one.producer(), _MOVED):
-                raise NotACellError
-            pending += operands(node)
-
-    def _sum(self, node: ir.Node, signs: Sequence[float]) -> Form:
+    def _sum(self, node: ir.Node, signs: Sequence[float]) -> CellValue:
         forms = [self.form(v) for v in operands(node)]
         pairs = zip((form.total for form in forms), signs, strict=True)
-        return _joined(added_up(*pairs), *forms)
+        return self._joined(added_up(*pairs), *forms)
 
-    def _product(self, left: ir.Value, right: ir.Value, *, is_turned: bool = False) -> Form:
+    def _product(self, left: ir.Value, right: ir.Value, *, is_turned: bool = False) -> CellValue:
         """Read ``left @ right``; ``right`` may be stored the other way round."""
         if left not in self.varying:  # of a vector, which a matrix is multiplied by
             if self._rank(right) != 1:
@@ -178,7 +151,7 @@ class CellReader:
             if list(node.attributes.get_ints("perm", ()) or [1, 0]) == [1, 0]:
                 is_turned = not is_turned
             right = operand(node, 0)
-        self._check_moves(right)
+        check_moves(right, self._facts)
         dims = self.typing.static_dims(self._facts.evaluator.outside(right))
         if dims is None or len(dims) != 2:
             raise NotACellError
@@ -188,11 +161,11 @@ class CellReader:
             given, lead, count = self._operand(piece)
             leads.add(lead)
             weight = Weight(right, (start, start + count), (0, width), is_turned)
-            products.append((Sum.of(Linear(given, weight)), 1.0))
+            products.append((Sum.of(MatrixProduct(given, weight)), 1.0))
             start += count
         if start != rows or len(leads) != 1:
             raise NotACellError
-        return Form(added_up(*products), leads.pop(), width)
+        return CellValue(added_up(*products), leads.pop(), width)
 
     def _pieces(self, value: ir.Value) -> list[ir.Value]:
         """Return what a left side is joined from: of ``[x, h]`` the row and the state."""
@@ -220,7 +193,7 @@ class CellReader:
             raise NotACellError
         return form.total, form.lead, form.width
 
-    def _gemm(self, node: ir.Node) -> Form:
+    def _gemm(self, node: ir.Node) -> CellValue:
         numbers = [node.attributes.get_float(name, 1.0) for name in ("alpha", "beta")]
         if numbers != [1.0, 1.0] or node.attributes.get_int("transA", 0) != 0:
             raise NotACellError
@@ -230,9 +203,9 @@ class CellReader:
         if beside is None:
             return found
         form = self.form(beside)
-        return _joined(added_up((found.total, 1.0), (form.total, 1.0)), found, form)
+        return self._joined(added_up((found.total, 1.0), (form.total, 1.0)), found, form)
 
-    def _split(self, node: ir.Node, value: ir.Value) -> Form:
+    def _split(self, node: ir.Node, value: ir.Value) -> CellValue:
         form, count = self.form(operand(node, 0)), len(node.outputs)
         sizes = _numbers(node.inputs[1:], node.attributes.get_ints("split"))
         if form.width is None or node.attributes.get_int("axis", 0) not in (-1, len(form.lead)):
@@ -242,18 +215,18 @@ class CellReader:
                 raise NotACellError
             sizes = [form.width // count] * count
         at = node.outputs.index(value)
-        return _columns(form, sum(sizes[:at]), sum(sizes[: at + 1]))
+        return columns_of(form, sum(sizes[:at]), sum(sizes[: at + 1]))
 
-    def _slice(self, node: ir.Node) -> Form:
+    def _slice(self, node: ir.Node) -> CellValue:
         form, cut = self.form(operand(node, 0)), bounds_of(node, self._facts.evaluator)
         start, end = (None, None) if cut is None else (cut.start.number, cut.end.number)
         if cut is None or start is None or end is None or form.width is None:
             raise NotACellError
         if cut.axis not in (-1, len(form.lead)):
             raise NotACellError
-        return _columns(form, *slice(start, end).indices(form.width)[:2])
+        return columns_of(form, *slice(start, end).indices(form.width)[:2])
 
-    def _moved(self, node: ir.Node) -> Form:
+    def _moved(self, node: ir.Node) -> CellValue:
         """Read a Squeeze or Unsqueeze that leaves the last axis where it is."""
         form, axes = self.form(operand(node, 0)), axes_of(node)
         is_new = node.op_type == "Unsqueeze"
@@ -269,6 +242,9 @@ class CellReader:
                 raise NotACellError
             lead = tuple(dim for at, dim in enumerate(form.lead) if at not in places)
         return dataclasses.replace(form, lead=lead)
+
+    def _joined(self, total: Sum, *values: CellValue) -> CellValue:
+        return broadcast(total, values, self._lead)
 
     def dims(self, value: ir.Value, *, least: int = 1) -> tuple[Lead, int]:
         """Return the dimensions of a value, the last one apart.
@@ -292,34 +268,3 @@ def _numbers(
     if array is not None:
         return array.reshape(-1).tolist()
     return None if attribute is None else list(attribute)
-
-
-def _columns(form: Form, start: int, stop: int) -> Form:
-    """Return some columns of a form, which are all of them or those of a gate."""
-    if (start, stop) == (0, form.width):
-        return form
-    if not 0 <= start < stop:
-        raise NotACellError
-    return Form(form.total.columns(start, stop), form.lead, stop - start)
-
-
-def _joined(total: Sum, *forms: Form) -> Form:
-    """Return what an operator makes of operands that are broadcast."""
-    lead: Lead = ()
-    for form in forms:
-        pair = sorted((lead, form.lead), key=len)
-        short = (1,) * (len(pair[1]) - len(pair[0])) + pair[0]
-        dims = [_dim(a, b) for a, b in zip(short, pair[1], strict=True)]
-        lead = tuple(dims)
-    widths = {form.width for form in forms} - {None}
-    if len(widths) > 1:
-        raise NotACellError
-    return Form(total, lead, next(iter(widths), None))
-
-
-def _dim(one: int | str | None, other: int | str | None) -> int | str | None:
-    if one == other or other == 1:
-        return one
-    if one == 1:
-        return other
-    raise NotACellError

@@ -10,7 +10,17 @@ from collections.abc import Hashable, Mapping
 
 import onnx_ir as ir
 
-__all__ = ["Bias", "Gate", "Linear", "NotACellError", "Sum", "Weight", "added_up", "multiplied"]
+__all__ = [
+    "Bias",
+    "Factor",
+    "Gate",
+    "MatrixProduct",
+    "NotACellError",
+    "Sum",
+    "Weight",
+    "added_up",
+    "multiplied",
+]
 
 _MOST = 32
 """A cell has fewer products than this."""
@@ -38,7 +48,7 @@ class Weight:
 
 
 @dataclasses.dataclass(frozen=True)
-class Linear:
+class MatrixProduct:
     """A product ``operand @ weight``.
 
     Attributes:
@@ -66,7 +76,7 @@ class Gate:
     total: Sum
 
 
-Factor = Linear | Bias | Gate | ir.Value
+Factor = MatrixProduct | Bias | Gate | ir.Value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,10 +120,10 @@ def _cut(factor: Factor, start: int, stop: int) -> Factor:
     if isinstance(factor, Bias):
         first = factor.columns[0]
         return Bias(factor.value, (first + start, first + stop))
-    if isinstance(factor, Linear):
+    if isinstance(factor, MatrixProduct):
         weight, first = factor.weight, factor.weight.columns[0]
         own = dataclasses.replace(weight, columns=(first + start, first + stop))
-        return Linear(factor.operand, own)
+        return MatrixProduct(factor.operand, own)
     raise NotACellError
 
 

@@ -12,14 +12,21 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.cell_sums import Bias, Weight
+from passes.carried.cell_sums import Bias, NotACellError, Weight
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
 from passes.graph.made import operands
 from passes.graph.node_copies import copy_of
 from passes.reading.facts import LoopFacts
 from passes.reading.nodes import copy_into
 
-__all__ = ["Affine", "WeightWriter"]
+__all__ = ["Affine", "WeightWriter", "check_moves"]
+
+_MOVED = frozenset(
+    {"Cast", "Concat", "Constant", "Expand", "Gather", "Identity", "Reshape", "Slice", "Split"}
+    | {"Squeeze", "Transpose", "Unsqueeze"}
+)
+"""What a body may make of weights."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +53,22 @@ class Affine:
             tuple((bias, -n) for bias, n in self.bias),
             tuple((bias, -n) for bias, n in self.hidden_bias),
         )
+
+
+def check_moves(value: ir.Value, facts: LoopFacts) -> None:
+    """Check that what is the same in all iterations can be computed in front of them.
+
+    Raises:
+        NotACellError: It cannot.
+    """
+    pending = [value]
+    while pending:
+        one = facts.evaluator.outside(pending.pop())
+        if one not in facts.inside:
+            continue
+        if not is_operator(node := one.producer(), _MOVED):
+            raise NotACellError
+        pending += operands(node)
 
 
 class WeightWriter:

@@ -1,33 +1,21 @@
-"""Finds the carried values that are the states of a recurrent cell: RNN, GRU or LSTM.
-
-=====  ==========================================================================================
-RNN    ``h = f(x @ w + h @ r + b)``
-GRU    ``h = z * h + (1 - z) * n`` with ``n = g(x @ w + b + q * (h @ r + d))``, or
-       ``n = g(x @ w + b + (q * h) @ r)``; ``z`` and ``q`` are such as the ``h`` of an RNN
-LSTM   ``c = f * c + i * g`` and ``h = o * tanh(c)``; or ``c = (1 - i) * c + i * g``
-=====  ==========================================================================================
-"""
+"""Finds the carried values that are the states of a recurrent cell."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
 
 import onnx_ir as ir
 
+from passes.carried.cell_kinds import kind_of_one, kind_of_two
 from passes.carried.cell_reading import CellReader
-from passes.carried.cell_sums import Bias, Factor, Gate, Linear, NotACellError, Sum, Weight
-from passes.carried.cell_weights import Affine
-from passes.carried.cells import Cell, CellState, batch_of
+from passes.carried.cell_runs import Cell
+from passes.carried.cell_sums import NotACellError
+from passes.carried.cells import CellState
 from passes.carried.pattern import dependent_values
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.typing.value_types import Typing
 
 __all__ = ["find_cell"]
-
-_T = TypeVar("_T")
-Products = Mapping[frozenset[Factor], float]
 
 _MOST = 8
 """Of more carried values no pairs are looked for."""
@@ -45,12 +33,12 @@ def find_cell(state: State, facts: LoopFacts, typing: Typing) -> CellState | Non
     if not _is_float(state, typing) or state.carried.next not in own:
         return None
     with contextlib.suppress(NotACellError):
-        return CellState(state.carried, _of_one(state, facts, typing))
+        return CellState(state.carried, _cell([state], facts, typing))
     others = [o for o in facts.states if o is not state and _is_float(o, typing)]
     for other in others if len(others) < _MOST else ():
-        for at, pair in enumerate(((state, other), (other, state))):
+        for at, pair in enumerate(([state, other], [other, state])):
             with contextlib.suppress(NotACellError):
-                return CellState(state.carried, _of_two(*pair, facts, typing), at)
+                return CellState(state.carried, _cell(pair, facts, typing), at)
     return None
 
 
@@ -60,203 +48,28 @@ def _is_float(state: State, typing: Typing) -> bool:
     return state.kind is Kind.OTHER and is_float
 
 
-def _of_one(state: State, facts: LoopFacts, typing: Typing) -> Cell:
-    """Return the cell that has one state.
+def _cell(states: list[State], facts: LoopFacts, typing: Typing) -> Cell:
+    """Return the recurrent operator that has some states.
 
     Raises:
-        NotACellError: There is none.
+        NotACellError: There is none, it reads nothing in an iteration, or has more than one axis
+            for the batch.
     """
-    h = state.carried.inner
-    reader = CellReader(facts, typing, [(h, state.carried.initial)])
-    (total,) = _next(reader, [state])
-    products = total.as_dict()
-    if len(products) == 1:
-        gate = _one_of(_gates(_only(products)))
-        gates = [_affine(gate.total, h)]
-        return _cell("RNN", gates, {"activations": [gate.op_type]}, [state], facts, reader)
-    update, is_turned, candidate = _mixed(products, h)
-    reset, new, is_behind = _candidate(candidate.total, h)
-    if reset.op_type != update.op_type:
-        raise NotACellError
-    gates = [_turned(update, h) if is_turned else _affine(update.total, h)]
-    gates += [_affine(reset.total, h), new]
-    attributes: dict[str, Any] = {
-        "activations": [update.op_type, candidate.op_type],
-        "linear_before_reset": int(is_behind),
-    }
-    return _cell("GRU", gates, attributes, [state], facts, reader)
-
-
-def _of_two(hidden: State, cell: State, facts: LoopFacts, typing: Typing) -> Cell:
-    """Return the cell that has two states; see `_of_one`."""
-    h, c = hidden.carried.inner, cell.carried.inner
-    pairs = [(one.carried.inner, one.carried.initial) for one in (hidden, cell)]
-    reader = CellReader(facts, typing, pairs)
-    given, kept = _next(reader, [hidden, cell])
-    shown, output = _pair(_gates(_only(given.as_dict())), lambda one, _: one.total == kept)
-    products = kept.as_dict()
-    rest = {factors: n for factors, n in products.items() if c not in factors}
-    mine = {factors - {c}: n for factors, n in products.items() if c in factors}
-    added = _gates(_only(rest))
-    if len(mine) == 1:
-        forget = _one_of(_gates(_only(mine)))
-        entry, new = _pair(added, lambda one, other: one.op_type == forget.op_type)
-        forgets = _affine(forget.total, h)
-    else:
-        entry, new = _pair(added, lambda one, _: mine == _one_less(one))
-        forget, forgets = entry, _turned(entry, h)
-    if not entry.op_type == output.op_type == forget.op_type:
-        raise NotACellError
-    gates = [*(_affine(one.total, h) for one in (entry, output)), forgets, _affine(new.total, h)]
-    attributes = {"activations": [entry.op_type, new.op_type, shown.op_type]}
-    return _cell("LSTM", gates, attributes, [hidden, cell], facts, reader)
-
-
-def _next(reader: CellReader, states: Sequence[State]) -> list[Sum]:
-    """Read what states become, which have the dimensions that they had."""
-    before = [reader.form(one.carried.inner) for one in states]
-    after = [reader.form(one.carried.next) for one in states]
+    carried = [one.carried for one in states]
+    reader = CellReader(facts, typing, [(one.inner, one.initial) for one in carried])
+    before = [reader.form(one.inner) for one in carried]
+    after = [reader.form(one.next) for one in carried]
     if len({(form.lead, form.width) for form in (*before, *after)}) != 1:
         raise NotACellError
-    return [form.total for form in after]
-
-
-def _only(products: Products) -> frozenset[Factor]:
-    """Return the factors of the only product, which no number stands in front of."""
-    if list(products.values()) != [1.0]:
-        raise NotACellError
-    return next(iter(products))
-
-
-def _gates(factors: frozenset[Factor]) -> list[Gate]:
-    """Return the factors of a product, all of which are gates."""
-    gates = [one for one in factors if isinstance(one, Gate)]
-    if not gates or len(gates) != len(factors):
-        raise NotACellError
-    return gates
-
-
-def _pair(gates: Sequence[Gate], is_first: Callable[[Gate, Gate], bool]) -> tuple[Gate, Gate]:
-    """Return two gates in the only order that is right."""
-    if len(gates) != 2:
-        raise NotACellError
-    one, other = gates
-    return _one_of([pair for pair in ((one, other), (other, one)) if is_first(*pair)])
-
-
-def _one_less(gate: Gate) -> Products:
-    """Return ``1 - gate``."""
-    return {frozenset(): 1.0, frozenset([gate]): -1.0}
-
-
-def _mixed(products: Products, h: ir.Value) -> tuple[Gate, bool, Gate]:
-    """Return the gate by which a state and a candidate are mixed, and the candidate.
-
-    Beside the gate stands whether it is that of the candidate, and not of the state.
-    """
-    mine = {factors - {h}: n for factors, n in products.items() if h in factors}
-    rest = {factors: n for factors, n in products.items() if h not in factors}
-    update = _one_of(_gates(frozenset[Factor]().union(*mine)))
-    new = _one_of(_gates(frozenset[Factor]().union(*rest) - {update}))
-    both, alone = frozenset([new, update]), frozenset([new])
-    if mine == {frozenset([update]): 1.0} and rest == {alone: 1.0, both: -1.0}:
-        return update, False, new
-    if mine == _one_less(update) and rest == {both: 1.0}:
-        return update, True, new
-    raise NotACellError
-
-
-def _candidate(total: Sum, h: ir.Value) -> tuple[Gate, Affine, bool]:
-    """Return the gate that resets the state, the candidate, and where the gate is applied.
-
-    Behind the product with the state (True), or before it.
-    """
-    products = total.as_dict()
-    behind = {f for factors in products for f in factors if isinstance(f, Gate)}
-    if not behind:
-        operands = {f.operand for factors in products for f in factors if isinstance(f, Linear)}
-        state = _one_of([one for one in operands if isinstance(one, Sum)])
-        factors = _only(state.as_dict())
-        reset = _one_of(_gates(factors - {h}))
-        if h not in factors:
-            raise NotACellError
-        return reset, _affine(total, state), False
-    reset = _one_of(list(behind))
-    given = {factors: n for factors, n in products.items() if reset not in factors}
-    gated = {factors - {reset}: n for factors, n in products.items() if reset in factors}
-    own, beside = _affine(Sum(frozenset(gated.items())), h), _affine(Sum(frozenset(given.items())))
-    if own.rows or not own.hidden:
-        raise NotACellError
-    return reset, Affine(beside.rows, own.hidden, beside.bias, own.bias), True
-
-
-def _one_of(found: Sequence[_T]) -> _T:
-    """Return the only one."""
-    if len(found) != 1:
-        raise NotACellError
-    return found[0]
-
-
-def _turned(gate: Gate, h: ir.Value) -> Affine:
-    """Return what ``1 - sigmoid(x)`` is the sigmoid of: ``-x``."""
-    if gate.op_type != "Sigmoid":
-        raise NotACellError
-    return _affine(gate.total, h).turned()
-
-
-def _affine(total: Sum, state: ir.Value | Sum | None = None) -> Affine:
-    """Return a sum as products with matrices.
-
-    Args:
-        total: The sum.
-        state: What is multiplied by the matrices of the state.
-    """
-    hidden = Sum.of(state) if isinstance(state, ir.Value) else state
-    rows: list[tuple[ir.Value, Weight, float]] = []
-    own: list[tuple[Weight, float]] = []
-    biases: list[tuple[Bias | None, float]] = []
-    for factors, number in total.parts:
-        factor = next(iter(factors), None)
-        if len(factors) > 1:
-            raise NotACellError
-        if factor is None or isinstance(factor, Bias):
-            biases.append((factor, number))
-        elif not isinstance(factor, Linear):
-            raise NotACellError
-        elif factor.operand == hidden:
-            own.append((factor.weight, number))
-        elif isinstance(factor.operand, ir.Value):
-            rows.append((factor.operand, factor.weight, number))
-        else:
-            raise NotACellError
-    for parts in (rows, own, biases):
-        parts.sort(key=_place)
-    return Affine(tuple(rows), tuple(own), tuple(biases))
-
-
-def _cell(
-    op_type: str,
-    gates: Sequence[Affine],
-    attributes: Mapping[str, Any],
-    states: Sequence[State],
-    facts: LoopFacts,
-    reader: CellReader,
-) -> Cell:
-    """Return a recurrent operator, if it reads rows of the batch that its states have."""
-    form = reader.form(states[0].carried.inner)
-    batch, read = batch_of(form.lead), dict.fromkeys(row for g in gates for row, _, _ in g.rows)
+    h, *kept = (one.inner for one in carried)
+    total, *others = (form.total for form in after)
+    kind = kind_of_two(h, kept[0], total, others[0]) if kept else kind_of_one(h, total)
+    read = dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows)
     rows = [(row, *reader.dims(row)) for row in read]
-    leads = [form.lead, *(lead for _, lead, _ in rows)]
-    is_batch = {batch_of(lead) for lead in leads} == {batch}
-    if not rows or not is_batch or any(sum(dim != 1 for dim in lead) > 1 for lead in leads):
+    own = [(one, reader.dims(one.initial)[0]) for one in carried]
+    leads = [*(lead for _, lead in own), *(lead for _, lead, _ in rows)]
+    if not rows or any(sum(dim != 1 for dim in lead) > 1 for lead in leads):
         raise NotACellError
-    assert form.width is not None
-    carried = [one.carried for one in states]
-    return Cell(op_type, attributes, gates, rows, carried, form.lead, form.width, facts)
-
-
-def _place(part: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what parts of a gate are sorted by: the name of a weight, and which part it is."""
-    weight = part[-2]
-    name = "" if weight is None else str(weight.value.name)
-    return (name, getattr(weight, "rows", ()), getattr(weight, "columns", ()), part[-1])
+    width = before[0].width
+    assert width is not None
+    return Cell(kind, facts, own, rows, width)

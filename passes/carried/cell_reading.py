@@ -18,12 +18,11 @@ from passes.carried.cell_sums import (
     added_up,
     multiplied,
 )
-from passes.carried.cell_values import CellValue, Lead, broadcast, columns_of, is_like
+from passes.carried.cell_values import CellValue, Lead, broadcast, columns_of, is_like, with_axes
 from passes.carried.cell_weights import check_moves
 from passes.carried.pattern import dependent_values
 from passes.graph.graphs import constant_value
 from passes.graph.made import (
-    axes_of,
     made_by,
     operand,
     operands,
@@ -116,7 +115,7 @@ class CellReader:
             case "Slice":
                 return self._slice(node)
             case "Squeeze" | "Unsqueeze":
-                return self._moved(node)
+                return with_axes(self.form(operand(node, 0)), node)
             case kind if kind in _GATES:
                 form = self.form(operand(node, 0))
                 return dataclasses.replace(form, total=Sum.of(Gate(kind, form.total)))
@@ -225,23 +224,6 @@ class CellReader:
         if cut.axis not in (-1, len(form.lead)):
             raise NotACellError
         return columns_of(form, *slice(start, end).indices(form.width)[:2])
-
-    def _moved(self, node: ir.Node) -> CellValue:
-        """Read a Squeeze or Unsqueeze that leaves the last axis where it is."""
-        form, axes = self.form(operand(node, 0)), axes_of(node)
-        is_new = node.op_type == "Unsqueeze"
-        rank = len(form.lead) + 1 + (len(axes or ()) if is_new else 0)
-        places = {axis % rank for axis in axes or ()}
-        if not places or rank - 1 in places:
-            raise NotACellError
-        if is_new:
-            old = iter(form.lead)
-            lead = tuple(1 if at in places else next(old) for at in range(rank - 1))
-        else:
-            if any(form.lead[at] != 1 for at in places):
-                raise NotACellError
-            lead = tuple(dim for at, dim in enumerate(form.lead) if at not in places)
-        return dataclasses.replace(form, lead=lead)
 
     def _joined(self, total: Sum, *values: CellValue) -> CellValue:
         return broadcast(total, values, self._lead)

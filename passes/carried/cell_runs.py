@@ -8,7 +8,7 @@ may be none, one of zeros is added, and cut off behind the operator.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
@@ -66,7 +66,8 @@ class CellRun:
         self._lead = cell.states[0][1]
         batch = _batch_of(self._lead)
         self._may_lack_rows = cell.is_open or not isinstance(batch, int) or not batch
-        self._steps = self._builder.shape(joined.values[0], 0, 1)
+        self._key = tuple(carried for carried, _ in cell.states)
+        self._steps = self._once("steps", lambda: self._builder.shape(joined.values[0], 0, 1))
 
     def all(self) -> ir.Value:
         """Record the states of all iterations."""
@@ -92,18 +93,21 @@ class CellRun:
         found = self._as_state(found, 0)
         if self._joined.runs:
             return found
-        runs = builder.op("Greater", [self._steps, builder.ints(0)])
-        return builder.op("Where", [runs, found, self._initial(at)])
+        return builder.op("Where", [self._runs(), found, self._initial(at)])
 
     def _initial(self, at: int) -> ir.Value:
         return self._cell.states[at][0].initial
 
-    def _node(self) -> ir.Node:
-        """Record the operator, once for all that is read of it, also behind several maps."""
-        key = tuple(carried for carried, _ in self._cell.states)
+    def _once(self, name: str, write: Callable[[], ir.Value]) -> ir.Value:
+        """Record a value once for all that is read of the operator, also behind several maps."""
+        key = (self._key, name)
         if key not in self._joined.made:
-            self._joined.made[key] = self._write()
-        node = self._joined.made[key].producer()
+            self._joined.made[key] = write()
+        return self._joined.made[key]
+
+    def _node(self) -> ir.Node:
+        """Record the operator."""
+        node = self._once("operator", self._write).producer()
         assert node is not None
         return node
 
@@ -136,6 +140,9 @@ class CellRun:
 
     def _begun(self, at: int) -> ir.Value:
         """Record an initial value as ``[1, batch, width]``, repeated if the batch is larger."""
+        return self._once(f"state {at}", lambda: self._repeated(at))
+
+    def _repeated(self, at: int) -> ir.Value:
         builder, lead = self._builder, self._cell.states[at][1]
         value = self._as_batch(self._initial(at), lead, 0)
         value = builder.op("Unsqueeze", [value, builder.ints(0)])
@@ -153,7 +160,7 @@ class CellRun:
 
     def _batch(self) -> ir.Value:
         """Record the batch, which may be 0."""
-        return self._builder.shape(self._begun(0), 1, 2)
+        return self._once("batch", lambda: self._builder.shape(self._begun(0), 1, 2))
 
     def _rows(self, value: ir.Value, lead: Lead, size: int, state: ir.Value) -> ir.Value:
         """Record what iterations read as ``[steps, batch, size]``.
@@ -182,8 +189,13 @@ class CellRun:
     def _if_runs(self, number: ir.Value) -> ir.Value:
         """Record a number, and 1 where there are no iterations."""
         builder = self._builder
-        runs = builder.op("Greater", [self._steps, builder.ints(0)])
-        return builder.op("Where", [runs, number, builder.ints(1)])
+        return builder.op("Where", [self._runs(), number, builder.ints(1)])
+
+    def _runs(self) -> ir.Value:
+        """Record whether there are iterations."""
+        return self._once(
+            "runs", lambda: self._builder.op("Greater", [self._steps, self._builder.ints(0)])
+        )
 
     def _or_one(self, count: ir.Value) -> ir.Value:
         """Record a number, and 1 for 0."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from passes.carried.cell_sums import NotACellError, Sum
+import onnx_ir as ir
 
-__all__ = ["CellValue", "Dim", "Lead", "broadcast", "columns_of", "is_like"]
+from passes.carried.cell_sums import NotACellError, Sum
+from passes.graph.made import axes_of
+
+__all__ = ["CellValue", "Dim", "Lead", "broadcast", "columns_of", "is_like", "with_axes"]
 
 Dim = int | str | None
 Lead = tuple[Dim, ...]
@@ -39,6 +42,27 @@ def columns_of(value: CellValue, start: int, stop: int) -> CellValue:
     if not 0 <= start < stop:
         raise NotACellError
     return CellValue(value.total.columns(start, stop), value.lead, stop - start)
+
+
+def with_axes(value: CellValue, node: ir.Node) -> CellValue:
+    """Return what a Squeeze or Unsqueeze makes of a value, whose last axis stays where it is.
+
+    Raises:
+        NotACellError: It does something else.
+    """
+    axes, is_new = axes_of(node) or (), node.op_type == "Unsqueeze"
+    rank = len(value.lead) + 1 + (len(axes) if is_new else 0)
+    places = {axis % rank for axis in axes}
+    if not places or rank - 1 in places:
+        raise NotACellError
+    if is_new:
+        old = iter(value.lead)
+        lead = tuple(1 if at in places else next(old) for at in range(rank - 1))
+    elif any(value.lead[at] != 1 for at in places):
+        raise NotACellError
+    else:
+        lead = tuple(dim for at, dim in enumerate(value.lead) if at not in places)
+    return dataclasses.replace(value, lead=lead)
 
 
 def broadcast(total: Sum, values: Sequence[CellValue], state: Lead) -> CellValue:

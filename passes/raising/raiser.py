@@ -204,6 +204,7 @@ class Raiser:
         except NotAMapError as error:
             self._keep(site.node, error.reason(self.paths))
             return False
+        written.drop_unread()
         misfit = written.misfit()
         if misfit is not None:
             self._keep(site.node, Reason(Code.OPSET, detail=misfit))

@@ -97,6 +97,11 @@ class Written:
         self.typings.copy({initializer: value})
         return value
 
+    def drop_unread(self) -> None:
+        """Forget the nodes that no output of the Loop and no map depends on."""
+        read = [new for old, new in self.values.items() if old.producer() is not None]
+        self.builder.prune([*read, *(value for one in self.loops for value in one.outputs)])
+
     def misfit(self) -> str | None:
         """Return what the model's opset lacks of what stands beside Maps and Loops."""
         to_opset_form(self.builder.nodes, self.opset, but=self.loops)

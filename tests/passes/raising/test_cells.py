@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 import pytest
 
+from rewriter.backends import open_session
 from tests.passes.loops import model, read, same
 from tests.passes.raising.cells import DIALECTS, cell_feeds, cell_loop
 
 LENGTHS = (0, 1, 2, 7, 64)
+Feeds = Mapping[str, np.ndarray]
 
 _APART = """ai = MatMul (xi, wi)  ui = MatMul (h, ri)  pi = Add (ai, ui)  i = Add (pi, bi)
     af = MatMul (xi, wf)  uf = MatMul (h, rf)  pf = Add (uf, af)  ff = Add (bf, pf)
@@ -113,6 +118,34 @@ def test_a_state_has_any_axes_in_front(name: str, kind: str) -> None:
     assert found.operators[op_type] == 1
     feeds = [cell_feeds(n, b, states=states, **more) for n in (0, 1, 7) for b, more in given]
     assert same(before, found.model, *feeds) == len(feeds)
+
+
+def _of_two_batches(length: int, states: Sequence[str], rows: int, state: int) -> Feeds:
+    given = dict(cell_feeds(length, rows, states=states))
+    return given | {f"{s}0": np.full((state, 4), 0.5, np.float32) for s in states}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_rows_and_states_may_have_two_batches(kind: str) -> None:
+    """One of 1 is repeated, as Add does; without iterations a state stays what it was."""
+    op_type, body, states = CELLS[kind]
+    text = cell_loop("counted", body, states=states, lead="B,", row="C,")
+    before = model(
+        text.replace("float[M,B,", "float[M,D,").replace("float[B,4] h_last", "float[E,4] h_last")
+    )
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    pairs = [(1, 1), (3, 3), (3, 1), (1, 3), (0, 0), (0, 1), (1, 0)]
+    feeds = [_of_two_batches(n, states, *pair) for n in (1, 7) for pair in pairs]
+    assert same(before, found.model, *feeds) == len(feeds)
+    one, other = open_session(before), open_session(found.model)
+    for pair in [*pairs, (2, 3)]:
+        given = _of_two_batches(0, states, *pair)
+        for name, value in one.run(given).items():
+            if name != "ys":
+                assert np.array_equal(other.run(given)[name], value)
 
 
 ZEROS = """sizes = Slice (whole, one1, two1)  zeros = Concat <axis = 0> (sizes, four1)

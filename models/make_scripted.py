@@ -150,7 +150,7 @@ class GruTagger(nn.Module):
             update = torch.sigmoid(rows[1] + states[1])
             new = torch.tanh(rows[2] + reset * states[2])
             h = (1 - update) * new + update * h
-            scores.append(self.tags(h).log_softmax(-1))
+            scores.append(torch.sigmoid(self.tags(h)))
         return torch.stack(scores), h
 
 

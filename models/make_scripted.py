@@ -1,7 +1,7 @@
 """Writes models of ``models/pipelines`` that come from ``torch.jit.script``, with vectors.
 
-Run ``python models/make_scripted.py DIRECTORY`` where torch (2.13 and 2.14 wrote the files here) is
-installed. Nothing else needs it: tests use the files that are checked in.
+Run ``python models/make_scripted.py DIRECTORY`` where torch is installed (2.13 and 2.14 wrote the
+files here). Nothing else needs it: tests use the files that are checked in.
 """
 
 from __future__ import annotations

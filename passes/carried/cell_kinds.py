@@ -33,11 +33,13 @@ class CellKind:
         op_type: The operator.
         gates: What its gates are computed of, in its order.
         attributes: Its attributes, beside ``hidden_size``.
+        weights: ``W``, ``R`` and ``B`` where the body has them as they are, and no gates.
     """
 
     op_type: str
     gates: Sequence[Affine]
     attributes: Mapping[str, Any]
+    weights: tuple[ir.Value | None, ...] = ()
 
 
 def kind_of_one(h: ir.Value, total: Sum) -> CellKind:

@@ -113,21 +113,28 @@ class CellRun:
 
     def _write(self) -> ir.Value:
         builder, cell, kind = self._builder, self._cell, self._cell.kind
-        weights = WeightWriter(builder, cell.facts, cell.width)
         states = [self._state(at) for at in range(len(cell.states))]
         pairs = zip(self._joined.values, cell.rows, strict=True)
         rows = [self._rows(value, lead, size, states[0]) for value, (_, lead, size) in pairs]
         given = [
             rows[0] if len(rows) == 1 else builder.op("Concat", rows, {"axis": 2}),
-            weights.of_rows(kind.gates, [(row, size) for row, _, size in cell.rows]),
-            weights.of_state(kind.gates),
-            weights.of_biases(kind.gates),
+            *self._weights(),
             None,
             *states,
         ]
         attributes = {"hidden_size": cell.width, **kind.attributes}
         node = builder.node(kind.op_type, given, attributes, outputs=1 + len(states))
         return node.outputs[0]
+
+    def _weights(self) -> list[ir.Value | None]:
+        """Record ``W``, ``R`` and ``B``."""
+        kind, cell = self._cell.kind, self._cell
+        writer = WeightWriter(self._builder, cell.facts, cell.width)
+        if kind.weights:
+            return [None if v is None else writer.outside(v) for v in kind.weights]
+        rows = [(row, size) for row, _, size in cell.rows]
+        gates = kind.gates
+        return [writer.of_rows(gates, rows), writer.of_state(gates), writer.of_biases(gates)]
 
     def _state(self, at: int) -> ir.Value:
         """Record an initial value as ``[1, batch, width]``."""

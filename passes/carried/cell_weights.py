@@ -124,7 +124,7 @@ class WeightWriter:
     def _part(self, weight: Weight) -> ir.Value:
         builder, key = self.builder, (weight.value, weight.is_turned)
         if key not in self._turned:
-            whole = self._outside(weight.value)
+            whole = self.outside(weight.value)
             if not weight.is_turned:
                 whole = builder.op("Transpose", [whole], {"perm": [1, 0]})
             self._turned[key] = whole
@@ -143,7 +143,7 @@ class WeightWriter:
 
     def _columns(self, bias: Bias) -> ir.Value:
         if bias.value not in self._flat:
-            whole = self._outside(bias.value)
+            whole = self.outside(bias.value)
             self._flat[bias.value] = self.builder.op("Reshape", [whole, self.builder.ints(-1)])
         flat = self._flat[bias.value]
         bounds = [self.builder.ints(n) for n in (*bias.columns, 0)]
@@ -160,7 +160,7 @@ class WeightWriter:
         assert total is not None
         return total
 
-    def _outside(self, value: ir.Value) -> ir.Value:
+    def outside(self, value: ir.Value) -> ir.Value:
         """Return outside of the body what is the same in all iterations."""
         value = self._facts.evaluator.outside(value)
         is_own = value.is_initializer() and value.graph is self._facts.iteration.body
@@ -173,6 +173,6 @@ class WeightWriter:
             else:
                 node = value.producer()
                 assert node is not None
-                self._made |= {v: self._outside(v) for v in operands(node)}
+                self._made |= {v: self.outside(v) for v in operands(node)}
                 copy_into(self.builder, node, self._made, self._facts.evaluator)
         return copy_of(self._made, value)

@@ -6,13 +6,15 @@ import contextlib
 
 import onnx_ir as ir
 
-from passes.carried.cell_kinds import kind_of_one, kind_of_two
+from passes.carried.cell_kinds import CellKind, kind_of_one, kind_of_two
+from passes.carried.cell_operators import find_operator
 from passes.carried.cell_reading import CellReader
 from passes.carried.cell_runs import Cell
 from passes.carried.cell_sums import NotACellError
 from passes.carried.cells import CellState
 from passes.carried.pattern import dependent_values
 from passes.reading.facts import Kind, LoopFacts, State
+from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
 __all__ = ["find_cell"]
@@ -57,19 +59,31 @@ def _cell(states: list[State], facts: LoopFacts, typing: Typing) -> Cell:
     """
     carried = [one.carried for one in states]
     reader = CellReader(facts, typing, [(one.inner, one.initial) for one in carried])
-    before = [reader.form(one.inner) for one in carried]
-    after = [reader.form(one.next) for one in carried]
-    if len({(form.lead, form.width) for form in (*before, *after)}) != 1:
-        raise NotACellError
-    h, *kept = (one.inner for one in carried)
-    total, *others = (form.total for form in after)
-    kind = kind_of_two(h, kept[0], total, others[0]) if kept else kind_of_one(h, total)
-    read = dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows)
+    try:
+        kind, *read = find_operator(carried, facts, typing)
+    except NotACellError:
+        kind = _kind(carried, reader)
+        read = list(dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows))
     rows = [(row, *reader.dims(row)) for row in read]
     own = [(one, reader.dims(one.initial)[0]) for one in carried]
     leads = [*(lead for _, lead in own), *(lead for _, lead, _ in rows)]
     if not rows or any(sum(dim != 1 for dim in lead) > 1 for lead in leads):
         raise NotACellError
-    width = before[0].width
+    width = reader.form(carried[0].inner).width
     assert width is not None
     return Cell(kind, facts, own, rows, width)
+
+
+def _kind(states: list[Carried], reader: CellReader) -> CellKind:
+    """Return the operator that computes what the nodes of an iteration do.
+
+    Raises:
+        NotACellError: There is none.
+    """
+    before = [reader.form(one.inner) for one in states]
+    after = [reader.form(one.next) for one in states]
+    if len({(form.lead, form.width) for form in (*before, *after)}) != 1:
+        raise NotACellError
+    h, *kept = (one.inner for one in states)
+    total, *others = (form.total for form in after)
+    return kind_of_two(h, kept[0], total, others[0]) if kept else kind_of_one(h, total)

@@ -9,6 +9,7 @@ import numpy as np
 __all__ = ["DIALECTS", "cell_feeds", "cell_loop"]
 
 INPUTS, STATE = 3, 4
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
 _WEIGHTS = {
     **dict.fromkeys(("wi", "wf", "wo", "wg"), (INPUTS, STATE)),
@@ -28,6 +29,9 @@ _WEIGHTS = {
     "kn": (INPUTS + STATE, STATE),
     "b2": (2 * STATE,),
     "wy": (STATE, 2),
+    **{f"w_{kind}": (1, gates * STATE, INPUTS) for kind, gates in GATES.items()},
+    **{f"r_{kind}": (1, gates * STATE, STATE) for kind, gates in GATES.items()},
+    **{f"b_{kind}": (1, 2 * gates * STATE) for kind, gates in GATES.items()},
 }
 _CONSTANTS = """
     t = Constant <value = bool {1}> ()

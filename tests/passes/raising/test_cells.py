@@ -76,7 +76,22 @@ LSTM = {
     "of_relus": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
         f = Sigmoid (ff)  gt = Relu (g)  ot = Sigmoid (o)  {_KEPT}""",
 }
+_STEP = "x3 = Unsqueeze (xi, zero1)  h3 = Unsqueeze (h, zero1)  c3 = Unsqueeze (h, zero1)"
+_OF_ONE = f"""{_STEP}  all, hy = {{0}} <hidden_size = 4{{1}}> (x3, w_{{2}}, r_{{2}}, b_{{2}}, "", h3)
+    h2 = Squeeze (hy, zero1)"""
+STEPS = {
+    "gru": ("GRU", _OF_ONE.format("GRU", ", linear_before_reset = 1", "gru"), ("h",)),
+    "rnn": ("RNN", _OF_ONE.format("RNN", ', activations = ["Relu"]', "rnn"), ("h",)),
+    "lstm": (
+        "LSTM",
+        f"""{_STEP.replace("(h, zero1)  c3 = Unsqueeze (h", "(h, zero1)  c3 = Unsqueeze (c")}
+        all, hy, cy = LSTM <hidden_size = 4> (x3, w_lstm, r_lstm, b_lstm, "", h3, c3)
+        h2 = Squeeze (hy, zero1)  c2 = Squeeze (cy, zero1)""",
+        ("h", "c"),
+    ),
+}
 CELLS = {
+    **{f"step_of_{name}": case for name, case in STEPS.items()},
     **{f"gru_{name}": ("GRU", body, ("h",)) for name, body in GRU.items()},
     **{f"rnn_{name}": ("RNN", body, ("h",)) for name, body in RNN.items()},
     **{f"lstm_{name}": ("LSTM", body, ("h", "c")) for name, body in LSTM.items()},
@@ -246,6 +261,19 @@ def test_what_comes_close_to_an_lstm_stays_a_loop(name: str) -> None:
     found = read(before)
     assert found.loops == 1, found.operators
     feeds = [cell_feeds(n, states=("h", "c")) for n in (0, 1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "RNN"])
+def test_an_operator_of_several_steps_stays_in_its_loop(kind: str) -> None:
+    body = f"""x3 = Unsqueeze (xi, one1)  h3 = Unsqueeze (h, zero1)
+        all, hy = {kind} <hidden_size = 4> (x3, w_{kind.lower()}, r_{kind.lower()}, "", "", h3)
+        h2 = Squeeze (hy, zero1)"""
+    text = cell_loop("counted", body, lead="1,", row="5,")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1
+    feeds = [cell_feeds(n, 1, row=(5,)) for n in (0, 1, 7)]
     assert same(before, found.model, *feeds) == len(feeds)
 
 

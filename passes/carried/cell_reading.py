@@ -36,8 +36,8 @@ from passes.typing.value_types import Typing
 
 __all__ = ["CellReader"]
 
-_GATES = frozenset({"Relu", "Sigmoid", "Tanh"})
-"""The activations that all runtimes have in recurrent operators, and that take no numbers."""
+_GATES = frozenset({"Sigmoid", "Tanh"})
+"""The activations that all runtimes have in recurrent operators; Relu loses a NaN in some."""
 
 
 class CellReader:
@@ -65,8 +65,8 @@ class CellReader:
             NotACellError: The dimensions of a state are not known.
         """
         self.typing = typing
-        body, iteration = facts.iteration.body, facts.iteration
-        given = [iteration.number, *(inner for inner, _ in iteration.scanned)]
+        body = facts.iteration.body
+        given = [facts.iteration.number, *(inner for inner, _ in facts.iteration.scanned)]
         given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
         self.varying = dependent_values(body, *(v for v in given if v is not None))
         self._own = dependent_values(body, *(inner for inner, _ in states))
@@ -93,8 +93,7 @@ class CellReader:
     def _read(self, value: ir.Value) -> CellValue:
         if value not in self.varying:
             return self._shared(value)
-        node = made_by(value)
-        if node is None:
+        if (node := made_by(value)) is None:
             raise NotACellError
         match node.op_type:
             case "Add" | "Sum":
@@ -218,10 +217,10 @@ class CellReader:
 
     def _slice(self, node: ir.Node) -> CellValue:
         form, cut = self.form(operand(node, 0)), bounds_of(node, self._facts.evaluator)
-        start, end = (None, None) if cut is None else (cut.start.number, cut.end.number)
-        if cut is None or start is None or end is None or form.width is None:
+        if cut is None or cut.axis not in (-1, len(form.lead)):
             raise NotACellError
-        if cut.axis not in (-1, len(form.lead)):
+        start, end = cut.start.number, cut.end.number
+        if start is None or end is None or form.width is None:
             raise NotACellError
         return columns_of(form, *slice(start, end).indices(form.width)[:2])
 
@@ -238,9 +237,9 @@ class CellReader:
         if dims is None or len(dims) < least or not all(map(self.typing.is_same_number, dims)):
             raise NotACellError
         *lead, width = dims or (1,)
-        if not isinstance(width, int):
-            raise NotACellError
-        return tuple(lead), width
+        if isinstance(width, int):
+            return tuple(lead), width
+        raise NotACellError
 
 
 def _numbers(

@@ -132,8 +132,7 @@ class CellRun:
         writer = WeightWriter(self._builder, cell.facts, cell.width)
         if kind.weights:
             return [None if v is None else writer.outside(v) for v in kind.weights]
-        rows = [(row, size) for row, _, size in cell.rows]
-        gates = kind.gates
+        rows, gates = [row for row, _, _ in cell.rows], kind.gates
         return [writer.of_rows(gates, rows), writer.of_state(gates), writer.of_biases(gates)]
 
     def _state(self, at: int) -> ir.Value:

@@ -86,13 +86,12 @@ class WeightWriter:
         self._flat: dict[ir.Value, ir.Value] = {}
         self._turned: dict[tuple[ir.Value, bool], ir.Value] = {}
 
-    def of_rows(self, gates: Sequence[Affine], rows: Sequence[tuple[ir.Value, int]]) -> ir.Value:
+    def of_rows(self, gates: Sequence[Affine], rows: Sequence[ir.Value]) -> ir.Value:
         """Record ``W``: of the gates, for the rows that each iteration reads, side by side."""
         return self._stacked(
             [
                 self._beside(
-                    self._matrix([(w, n) for own, w, n in gate.rows if own is row], size)
-                    for row, size in rows
+                    self._matrix([(w, n) for own, w, n in gate.rows if own is row]) for row in rows
                 )
                 for gate in gates
             ]
@@ -100,7 +99,7 @@ class WeightWriter:
 
     def of_state(self, gates: Sequence[Affine]) -> ir.Value:
         """Record ``R``."""
-        return self._stacked([self._matrix(gate.hidden, self.width) for gate in gates])
+        return self._stacked([self._matrix(gate.hidden) for gate in gates])
 
     def of_biases(self, gates: Sequence[Affine]) -> ir.Value | None:
         """Record ``B``, None where there is none."""
@@ -115,10 +114,8 @@ class WeightWriter:
         made = list(parts)
         return made[0] if len(made) == 1 else self.builder.op("Concat", made, {"axis": 1})
 
-    def _matrix(self, parts: Sequence[tuple[Weight, float]], size: int) -> ir.Value:
-        """Record the sum of some matrices, as ``[width, size]``."""
-        if not parts:
-            return self.builder.constant(np.zeros((self.width, size), np.float32))
+    def _matrix(self, parts: Sequence[tuple[Weight, float]]) -> ir.Value:
+        """Record the sum of some matrices, of which a row gives one element of the state."""
         return self._sum([(self._part(weight), number) for weight, number in parts])
 
     def _part(self, weight: Weight) -> ir.Value:

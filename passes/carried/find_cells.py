@@ -64,6 +64,10 @@ def _cell(states: list[State], facts: LoopFacts, typing: Typing) -> Cell:
     except NotACellError:
         kind = _kind(carried, reader)
         read = list(dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows))
+        # A matrix of zeros would make NaN of what is infinite.
+        of_gates = [{row for row, _, _ in gate.rows} for gate in kind.gates if gate.hidden]
+        if of_gates != [set(read)] * len(kind.gates):
+            raise NotACellError from None
     rows = [(row, *reader.dims(row)) for row in read]
     own = [(one, reader.dims(one.initial)[0]) for one in carried]
     leads = [*(lead for _, lead in own), *(lead for _, lead, _ in rows)]

@@ -36,6 +36,9 @@ from passes.typing.value_types import Typing
 
 __all__ = ["CellReader"]
 
+_LONGEST = 100
+"""Fewer nodes of a cell lie behind each other."""
+
 _GATES = frozenset({"Sigmoid", "Tanh"})
 """The activations that all runtimes have in recurrent operators; Relu loses a NaN in some."""
 
@@ -70,7 +73,7 @@ class CellReader:
         given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
         self.varying = dependent_values(body, *(v for v in given if v is not None))
         self._own = dependent_values(body, *(inner for inner, _ in states))
-        self._facts = facts
+        self._facts, self._depth = facts, 0
         self._known: dict[ir.Value, CellValue] = {}
         self._lead, _ = self.dims(states[0][1])
         for inner, initial in states:
@@ -87,7 +90,11 @@ class CellReader:
         """
         value = skip_identities(value)
         if value not in self._known:
+            self._depth += 1
+            if self._depth > _LONGEST:
+                raise NotACellError
             self._known[value] = self._read(value)
+            self._depth -= 1
         return self._known[value]
 
     def _read(self, value: ir.Value) -> CellValue:
@@ -117,7 +124,7 @@ class CellReader:
                 return with_axes(self.form(operand(node, 0)), node)
             case kind if kind in _GATES:
                 form = self.form(operand(node, 0))
-                return dataclasses.replace(form, total=Sum.of(Gate(kind, form.total)))
+                return dataclasses.replace(form, total=Sum.of(Gate.of(kind, form.total)))
         raise NotACellError
 
     def _shared(self, value: ir.Value) -> CellValue:
@@ -205,13 +212,14 @@ class CellReader:
 
     def _split(self, node: ir.Node, value: ir.Value) -> CellValue:
         form, count = self.form(operand(node, 0)), len(node.outputs)
-        sizes = _numbers(node.inputs[1:], node.attributes.get_ints("split"))
         if form.width is None or node.attributes.get_int("axis", 0) not in (-1, len(form.lead)):
             raise NotACellError
-        if sizes is None:
-            if len(node.inputs) > 1 or form.width % count:
-                raise NotACellError
-            sizes = [form.width // count] * count
+        array, sizes = constant_value(optional_operand(node, 1)), node.attributes.get_ints("split")
+        if array is not None:
+            sizes = array.reshape(-1).tolist()
+        elif sizes is None and (len(node.inputs) > 1 or form.width % count):
+            raise NotACellError
+        sizes = sizes or [form.width // count] * count
         at = node.outputs.index(value)
         return columns_of(form, sum(sizes[:at]), sum(sizes[: at + 1]))
 
@@ -240,12 +248,3 @@ class CellReader:
         if isinstance(width, int):
             return tuple(lead), width
         raise NotACellError
-
-
-def _numbers(
-    inputs: Sequence[ir.Value | None], attribute: Sequence[int] | None
-) -> list[int] | None:
-    array = constant_value(inputs[0]) if inputs else None
-    if array is not None:
-        return array.reshape(-1).tolist()
-    return None if attribute is None else list(attribute)

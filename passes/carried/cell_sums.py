@@ -25,6 +25,9 @@ __all__ = [
 _MOST = 32
 """A cell has fewer products than this."""
 
+_DEEPEST = 3
+"""And fewer activations in each other: of an LSTM they are two."""
+
 
 class NotACellError(Exception):
     """What an iteration computes is not what a recurrent operator computes."""
@@ -70,10 +73,29 @@ class Bias:
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """An activation of a sum."""
+    """An activation of a sum.
+
+    Attributes:
+        op_type: The activation.
+        total: The sum.
+        depth: How many activations lie in each other.
+    """
 
     op_type: str
     total: Sum
+    depth: int
+
+    @classmethod
+    def of(cls, op_type: str, total: Sum) -> Gate:
+        """Return an activation of a sum.
+
+        Raises:
+            NotACellError: More activations lie in each other than those of any cell.
+        """
+        depth = total.depth + 1
+        if depth > _DEEPEST:
+            raise NotACellError
+        return cls(op_type, total, depth)
 
 
 Factor = MatrixProduct | Bias | Gate | ir.Value
@@ -104,6 +126,11 @@ class Sum:
         """Return for each product its number."""
         return dict(self.parts)
 
+    @property
+    def depth(self) -> int:
+        """How many activations lie in each other."""
+        return max((_depth(factor) for factors, _ in self.parts for factor in factors), default=0)
+
     def columns(self, start: int, stop: int) -> Sum:
         """Return some columns of a sum.
 
@@ -114,9 +141,15 @@ class Sum:
         return Sum(frozenset((frozenset(_cut(f, start, stop) for f in fs), n) for fs, n in parts))
 
 
+def _depth(factor: Factor) -> int:
+    if isinstance(factor, MatrixProduct):
+        return factor.operand.depth if isinstance(factor.operand, Sum) else 0
+    return factor.depth if isinstance(factor, Gate) else 0
+
+
 def _cut(factor: Factor, start: int, stop: int) -> Factor:
     if isinstance(factor, Gate):
-        return Gate(factor.op_type, factor.total.columns(start, stop))
+        return dataclasses.replace(factor, total=factor.total.columns(start, stop))
     if isinstance(factor, Bias):
         first = factor.columns[0]
         return Bias(factor.value, (first + start, first + stop))

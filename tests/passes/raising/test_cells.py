@@ -264,6 +264,24 @@ def test_what_comes_close_to_an_lstm_stays_a_loop(name: str) -> None:
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+def _chain(step: str, count: int) -> str:
+    steps = "  ".join(step.format(at, at + 1) for at in range(count))
+    return f"v0 = MatMul (h, ri)  {steps}  h2 = Tanh (v{count})"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "step",
+    [
+        "v{1} = Add (v{0}, bi)",
+        "t{0}x = Tanh (v{0})  s{0}x = Sigmoid (v{0})  v{1} = Add (t{0}x, s{0}x)",
+    ],
+)
+def test_a_long_body_is_left_in_time(step: str) -> None:
+    before = model(cell_loop("counted", _chain(step, 400), lead="2,", row="2,"))
+    assert read(before).loops == 1
+
+
 @pytest.mark.parametrize("kind", ["GRU", "RNN"])
 def test_an_operator_of_several_steps_stays_in_its_loop(kind: str) -> None:
     body = f"""x3 = Unsqueeze (xi, one1)  h3 = Unsqueeze (h, zero1)

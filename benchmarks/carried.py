@@ -150,14 +150,6 @@ def filtered_rows(rows: int) -> Case:
     )
 
 
-_CELL = """
-        hz, hr, hn = Split <axis = -1, num_outputs = 3> (g)
-        xz, xr, xn = Split <axis = -1, num_outputs = 3> ({x})
-        z0 = Add (hz, xz) z = Sigmoid (z0) r0 = Add (hr, xr) r = Sigmoid (r0)
-        n0 = Mul (r, hn) n1 = Add (n0, xn) c = Tanh (n1)
-        d = Sub (s, c) e = Mul (z, d) s2 = Add (c, e)"""
-
-
 def projected_gru(steps: int, features: int) -> Case:
     """A GRU cell by hand, with the projections of its input and its output inside of the Loop."""
     weights = {
@@ -172,25 +164,26 @@ def projected_gru(steps: int, features: int) -> Case:
         outputs,
         "b",
         f"float[1, {features}] s",
-        f"p = MatMul (row, wx) g = MatMul (s, wh) {_CELL.format(x='p')}"
-        " o = MatMul (s2, wy) q = Relu (o)",
+        """p = MatMul (row, wx) g = MatMul (s, wh)
+        hz, hr, hn = Split <axis = -1, num_outputs = 3> (g)
+        xz, xr, xn = Split <axis = -1, num_outputs = 3> (p)
+        z0 = Add (hz, xz) z = Sigmoid (z0) r0 = Add (hr, xr) r = Sigmoid (r0)
+        n0 = Mul (r, hn) n1 = Add (n0, xn) c = Tanh (n1)
+        d = Sub (s, c) e = Mul (z, d) s2 = Add (c, e) o = MatMul (s2, wy) q = Relu (o)""",
         f"float[1, {features}] s2, float[1, {2 * features}] q",
         "h, y",
     )
     hand = f"""hand ({sizes}) => ({outputs}) {{
-      {_COUNT}
-      p = MatMul (x, wx)
-      h, all = Loop (n, go, b) <body = step (int64 i, bool on, float[1, {features}] s)
-          => (bool still, float[1, {features}] s2, float[1, {features}] q) {{
-        still = Identity (on)
-        row = Gather <axis = 0> (p, i)
-        g = MatMul (s, wh) {_CELL.format(x="row")}
-        q = Identity (s2)
-      }}>
-      o = MatMul (all, wy) y = Relu (o) }}"""
+      first = Constant <value_ints = [0]> () second = Constant <value_ints = [1]> ()
+      start = Unsqueeze (b, first)
+      all, last = GRU <hidden_size = {features}, linear_before_reset = 1> (x, w, r, , , start)
+      h = Squeeze (last, first) behind = Squeeze (all, second)
+      o = MatMul (behind, wy) y = Relu (o) }}"""
+    turned = {"w": weights["wx"].T[None].copy(), "r": weights["wh"].T[None].copy()}
     feeds = {"x": draw(4, steps, 1, features), "b": draw(5, 1, features)}
     name = f"GRU with projections, {steps:,} steps of {features}"
-    return Case(name, model(given, weights), model(hand, weights), feeds)
+    hand_weights = turned | {"wy": weights["wy"]}
+    return Case(name, model(given, weights), model(hand, hand_weights), feeds)
 
 
 def tagged_path(steps: int, tags: int) -> Case:

@@ -1,7 +1,7 @@
 """Writes models of ``models/pipelines`` that come from ``torch.jit.script``, with vectors.
 
-Run ``python models/make_scripted.py DIRECTORY`` where torch (2.13 wrote the files here) is
-installed. Nothing else needs it: tests use the files that are checked in.
+Run ``python models/make_scripted.py DIRECTORY`` where torch is installed (2.13 and 2.14 wrote the
+files here). Nothing else needs it: tests use the files that are checked in.
 """
 
 from __future__ import annotations
@@ -131,6 +131,53 @@ class SessionMeans(nn.Module):
         return means
 
 
+class GruTagger(nn.Module):
+    """A score of each tag for each step of a batch, by a GRU cell written out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_rows = nn.Linear(6, 24)
+        self.of_state = nn.Linear(8, 24)
+        self.tags = nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        scores: list[Tensor] = []
+        h = torch.zeros(x.size(1), 8)
+        for i in range(x.size(0)):
+            rows = self.of_rows(x[i]).chunk(3, -1)
+            states = self.of_state(h).chunk(3, -1)
+            reset = torch.sigmoid(rows[0] + states[0])
+            update = torch.sigmoid(rows[1] + states[1])
+            new = torch.tanh(rows[2] + reset * states[2])
+            h = (1 - update) * new + update * h
+            scores.append(torch.sigmoid(self.tags(h)))
+        return torch.stack(scores), h
+
+
+class LstmDecoder(nn.Module):
+    """Two LSTM cells, each of one product of the rows and the state, joined."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lower = nn.Linear(6 + 8, 32)
+        self.upper = nn.Linear(8 + 8, 32)
+
+    def cell(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        entry, new, forget, output = gates.chunk(4, -1)
+        c = c * torch.sigmoid(forget + 1.0) + torch.sigmoid(entry) * torch.tanh(new)
+        return torch.tanh(c) * torch.sigmoid(output), c
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h1 = torch.zeros(x.size(0), 8)
+        c1, h2, c2 = h1, h1, h1
+        outputs: list[Tensor] = []
+        for i in range(x.size(1)):
+            h1, c1 = self.cell(self.lower(torch.cat([x[:, i], h1], -1)), c1)
+            h2, c2 = self.cell(self.upper(torch.cat([h1, h2], -1)), c2)
+            outputs.append(h2)
+        return torch.stack(outputs, 1), c2
+
+
 def clips(n: int) -> tuple[Tensor, ...]:
     offsets = torch.cumsum(torch.randint(8, 40, (n + 1,)), 0)
     offsets -= offsets[:1].clone()
@@ -159,6 +206,14 @@ def sessions(n: int) -> tuple[Tensor, ...]:
     return torch.randn(n), torch.randint(0, 2, (n,))
 
 
+def steps(n: int) -> tuple[Tensor, ...]:
+    return (torch.randn(n + 2, n, 6),)
+
+
+def batches(n: int) -> tuple[Tensor, ...]:
+    return (torch.randn(n, 2 * n, 6),)
+
+
 def texts(n: int) -> tuple[Tensor, ...]:
     offsets = torch.cumsum(torch.randint(0, 9, (n + 1,)), 0)
     offsets -= offsets[:1].clone()
@@ -173,6 +228,8 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
     "ts_spoken_tokens": (SpokenTokens, phonemes, [1, 1]),
     "ts_best_boxes": (BestBoxes, rated, [1, 1, 1]),
     "ts_session_means": (SessionMeans, sessions, [1, 1]),
+    "ts_gru_tagger": (GruTagger, steps, [2]),
+    "ts_lstm_decoder": (LstmDecoder, batches, [2]),
     "ts_tokens_packed": (TokensPacked, texts, [1, 1]),
 }
 """The module, what draws its inputs, and how many dimensions of each are open."""
@@ -181,7 +238,7 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
 def main(folder: pathlib.Path) -> None:
     torch.manual_seed(0)
     for name, (program, draw, open_dims) in PROGRAMS.items():
-        module = program().eval()
+        module = program().eval().requires_grad_(False)
         names = list(inspect.signature(program.forward).parameters)[1:]
         sizes = {
             key: {axis: f"{key}_{axis}" for axis in range(count)}

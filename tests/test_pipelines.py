@@ -18,7 +18,6 @@ LEFT = {
     "os_smoothed": "a recurrence",
     "pd_smoothed": "a recurrence",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
-    "tf_gru_scan_negative": "a recurrence",
     "tf_regions": "regions of any size",
     "ts_crf_viterbi": "a recurrence",
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
@@ -34,9 +33,9 @@ NOT_PORTABLE = {
     "os_smoothed": "a recurrence",
     "pd_smoothed": "a recurrence",
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
-    "tf_gru_scan_negative": "a recurrence",
     "ts_crf_viterbi": "a recurrence",
     "ts_greedy_decoder_negative": "an early exit",
+    "ts_gru_tagger": "a batch of open size, for which a layer behind the cell has a branch",
 }
 """Why a model is not portable, not even with tensors at its ends."""
 

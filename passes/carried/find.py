@@ -18,6 +18,7 @@ from passes.carried.clamps import find_clamped
 from passes.carried.delays import Delay, Onward, Unwritten
 from passes.carried.filtered_images import find_filtered_images
 from passes.carried.find_best import find_best, find_chosen
+from passes.carried.find_cells import find_cell
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_filters import find_filter
 from passes.carried.find_keyed import find_keyed_reads, is_read_elsewhere
@@ -230,6 +231,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
         or find_nested_append(carried, facts, typing)
+        or find_cell(state, facts, typing)
     )
 
 

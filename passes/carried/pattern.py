@@ -68,6 +68,8 @@ class Pattern(abc.ABC):
             they run in iterations in which the model would not have run them.
         keeps_shape: Whether it has one shape in all iterations: as it is made, or where no term is
             larger.
+        gives_next: Whether what is collected is read in the place of the value at the end of an
+            iteration, too: to compute that anew from the value at the start is dear.
         between: What the tensor is behind some of the writes of an iteration, of the same shape.
     """
 
@@ -83,6 +85,7 @@ class Pattern(abc.ABC):
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     keeps_shape: Literal["", "as it is made", "by its terms"] = ""
+    gives_next: bool = False
     between: tuple[ir.Value, ...] = ()
 
     @abc.abstractmethod

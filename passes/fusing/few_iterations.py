@@ -19,7 +19,7 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import is_operator, is_used, walk_nodes
+from passes.graph.graphs import is_operator, is_used, reads_of, walk_nodes
 from passes.graph.made import operand
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
@@ -61,7 +61,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         return None
     if not facts.runs_once(site.graph):
         return None
-    behind = [node for node in original.written if not is_map(node)]
+    behind = _not_folded([node for node in original.written if not is_map(node)])
     asks = limits or any(node.op_type == "If" for node in behind)
     if not asks and (is_known or not _is_dear(plans, behind, facts)):
         return None
@@ -138,6 +138,15 @@ def _joins(node: ir.Node, values: ir.Value) -> bool:
     producer = values.producer()
     is_beside = producer is not None and node.graph is producer.graph
     return is_beside and is_operator(node, "ConcatFromSequence")
+
+
+def _not_folded(nodes: Sequence[ir.Node]) -> list[ir.Node]:
+    """Return the nodes that read something else than constants, which runtimes fold."""
+    folded: set[ir.Node | None] = set()
+    for node in nodes:
+        if all(v.is_initializer() or v.producer() in folded for v in reads_of(node)):
+            folded.add(node)
+    return [node for node in nodes if node not in folded]
 
 
 def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> bool:

@@ -29,6 +29,7 @@ def write_behind(
     typings: Typings,
     opset: int,
     options: FuseOptions,
+    made: dict[Hashable, ir.Value],
     *,
     is_inside: bool = False,
 ) -> list[tuple[ir.Value, ir.Value]]:
@@ -41,6 +42,7 @@ def write_behind(
         typings: Both typings; they know the body.
         opset: Version of ONNX's operators.
         options: Whether rounding in another order is refused.
+        made: What the builder recorded once, for all maps of the Loop.
         is_inside: Whether the Loop stands in a body or a branch.
 
     Returns:
@@ -52,7 +54,6 @@ def write_behind(
     """
     site, pairs = read.site, []
     outputs = {r.value: site.body.outputs[r.output] for r in site.results}
-    made: dict[Hashable, ir.Value] = {}
     collected = {one.pattern.carried.inner for one in read.behind if one.collects is not None}
     for one in read.behind:
         pattern = one.pattern

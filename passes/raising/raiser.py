@@ -204,6 +204,7 @@ class Raiser:
         except NotAMapError as error:
             self._keep(site.node, error.reason(self.paths))
             return False
+        written.drop_unread()
         misfit = written.misfit()
         if misfit is not None:
             self._keep(site.node, Reason(Code.OPSET, detail=misfit))
@@ -259,7 +260,7 @@ class Raiser:
         builder = Builder(site.path)
         pairs = [(old, write(builder)) for old, write in read.finals.items()]
         try:
-            pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options)
+            pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options, {})
         except NotAMapError as error:
             self._keep(site.node, error.reason(self.paths))
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import onnx_ir as ir
 
@@ -34,6 +34,7 @@ class Written:
         is_inside: Whether the Loop stands in a body or a branch.
         loops: The Maps and Loops among the nodes.
         values: For each output of the Loop, and each tensor of rows, what stands for it.
+        made: What is recorded once, though several maps or results read it.
     """
 
     builder: Builder
@@ -43,6 +44,7 @@ class Written:
     is_inside: bool = False
     loops: list[ir.Node] = dataclasses.field(default_factory=list)
     values: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    made: dict[Hashable, ir.Value] = dataclasses.field(default_factory=dict)
 
     def write_finals(self, read: LoopReading) -> None:
         """Record the counters and the values that no iteration changes."""
@@ -75,6 +77,7 @@ class Written:
             self.typings,
             self.opset,
             self.options,
+            self.made,
             is_inside=self.is_inside,
         )
         computed = {old: self._computed(new) for old, new in behind}
@@ -93,6 +96,11 @@ class Written:
         value = self.builder.constant(initializer.const_value.numpy())
         self.typings.copy({initializer: value})
         return value
+
+    def drop_unread(self) -> None:
+        """Forget the nodes that no output of the Loop and no map depends on."""
+        read = [new for old, new in self.values.items() if old.producer() is not None]
+        self.builder.prune([*read, *(value for one in self.loops for value in one.outputs)])
 
     def misfit(self) -> str | None:
         """Return what the model's opset lacks of what stands beside Maps and Loops."""

@@ -60,6 +60,11 @@ class Needs:
         self._declared = declared
         self._found: dict[ir.Node, Element | Window | None] = {}
         self._states = {state.carried.inner: state for state in facts.states}
+        self._nexts = {
+            skip_identities(state.carried.next): state
+            for state in facts.states
+            if state.pattern is not None and state.pattern.gives_next
+        }
 
     @property
     def found(self) -> list[Element | Window]:
@@ -99,16 +104,23 @@ class Needs:
                     results.append(dataclasses.replace(result, output=at))
         for state in self.facts.states if is_first else ():
             if self._is_here(state) and state.pattern is not None:
-                before = ir.Value(name=f"{state.carried.inner.name}.before")
                 terms = self._terms(state.pattern, outputs, results, joined)
-                self.behind.append(CarriedResult(before, state.pattern, terms, False))
-                self.rows[state.carried.inner] = before
+                for value, is_after in self._collected_of(state):
+                    given = ir.Value(name=f"{value.name}.{'after' if is_after else 'before'}")
+                    self.behind.append(CarriedResult(given, state.pattern, terms, is_after))
+                    self.rows[value] = given
         self.rows |= {
             term.value: value
             for term, value in joined.items()
             if term.kind == "stacked" and self._is_computed(term.value)
         }
         return list(outputs), results
+
+    def _collected_of(self, state: State) -> list[tuple[ir.Value, bool]]:
+        """Return the values of a state that a first map collects; are they those at the ends?"""
+        found = [(state.carried.inner, False)]
+        value = skip_identities(state.carried.next)
+        return [*found, (value, True)] if value in self._nexts else found
 
     def _is_here(self, state: State) -> bool:
         """Whether it is this map that a carried value is computed behind."""
@@ -192,11 +204,11 @@ class Needs:
             needed.add(value)
             if value in self.stage.given:
                 continue
-            state = self._states.get(value)
+            state = self._states.get(value) or self._nexts.get(value)
             if state is not None and self.ahead is not None and self._may_run_ahead(state):
-                self.ahead[value] = state
+                self.ahead[state.carried.inner] = state
                 continue
-            if state is not None and state.kind in (Kind.OTHER, Kind.APPENDED):
+            if value in self._states and state is not None and state.kind in _PAST:
                 raise why_carried(state, reader, self._declared)
             node = value.producer()
             if node is None or value not in self.facts.inside:
@@ -284,6 +296,8 @@ class Needs:
         return bounds is not None
 
 
+_PAST = frozenset({Kind.OTHER, Kind.APPENDED})
+"""What depends on its own past."""
 _PASS_SHAPE = frozenset(
     {"Identity", "Slice", "Gather", "Unsqueeze", "Squeeze", "Transpose", "Cast", "Reshape"}
 )

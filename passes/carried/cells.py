@@ -1,0 +1,66 @@
+"""Carried values that are the states of a recurrent cell: one operator runs all iterations."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import onnx_ir as ir
+
+from passes.carried.cell_runs import Cell, CellRun
+from passes.carried.joined import Joined
+from passes.carried.pattern import Pattern, Term
+from passes.carried.running import without_one
+from passes.reading.iterations import Carried
+
+__all__ = ["CellState"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CellState(Pattern):
+    """A state of a recurrent cell.
+
+    Attributes:
+        carried: Where it stands.
+        cell: The cell.
+        at: Which of its states it is: the second one of an LSTM is not given for each iteration.
+    """
+
+    carried: Carried
+    cell: Cell
+    at: int = 0
+    rounds = True
+    needs_sizes = False
+    gives_next = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What the report calls it."""
+        return f"state of a recurrent cell ({self.cell.kind.op_type})"
+
+    @property
+    def keeps_shape(self) -> Literal["", "as it is made"]:  # type: ignore[override]
+        """Whether it has one shape in all iterations, and before them."""
+        return "" if self.cell.is_open else "as it is made"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
+        """The rows that it reads."""
+        return tuple(Term(row) for row, _, _ in self.cell.rows)
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the state behind the last iteration."""
+        return CellRun(self.cell, joined).last(self.at)
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """Whether the operator gives the states of all iterations."""
+        return self.at == 0 and (is_after or not self.cell.is_open)
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the states of all iterations."""
+        builder, behind = joined.builder, CellRun(self.cell, joined).all()
+        if is_after:
+            return behind
+        first = builder.op("Unsqueeze", [self.carried.initial, builder.ints(0)])
+        whole = builder.op("Concat", [first, behind], {"axis": 0})
+        return without_one(builder, whole, is_last=True)

@@ -1,0 +1,93 @@
+"""Finds the carried values that are the states of a recurrent cell."""
+
+from __future__ import annotations
+
+import contextlib
+
+import onnx_ir as ir
+
+from passes.carried.cell_kinds import CellKind, kind_of_one, kind_of_two
+from passes.carried.cell_operators import find_operator
+from passes.carried.cell_reading import CellReader
+from passes.carried.cell_runs import Cell
+from passes.carried.cell_sums import NotACellError
+from passes.carried.cells import CellState
+from passes.carried.pattern import dependent_values
+from passes.reading.facts import Kind, LoopFacts, State
+from passes.reading.iterations import Carried
+from passes.typing.value_types import Typing
+
+__all__ = ["find_cell"]
+
+_MOST = 8
+"""Of more carried values no pairs are looked for."""
+
+
+def find_cell(state: State, facts: LoopFacts, typing: Typing) -> CellState | None:
+    """Return what a carried value is to a recurrent cell, None where it is none.
+
+    Args:
+        state: The carried value.
+        facts: The Loop or Scan.
+        typing: The proven typing.
+    """
+    own = dependent_values(facts.iteration.body, state.carried.inner)
+    if not _is_float(state, typing) or state.carried.next not in own:
+        return None
+    with contextlib.suppress(NotACellError):
+        return CellState(state.carried, _cell([state], facts, typing))
+    others = [o for o in facts.states if o is not state and _is_float(o, typing)]
+    for other in others if len(others) < _MOST else ():
+        for at, pair in enumerate(([state, other], [other, state])):
+            with contextlib.suppress(NotACellError):
+                return CellState(state.carried, _cell(pair, facts, typing), at)
+    return None
+
+
+def _is_float(state: State, typing: Typing) -> bool:
+    """Whether a carried value is one that onnxruntime's recurrent operators compute."""
+    is_float = typing.dtype(state.carried.initial) == ir.DataType.FLOAT
+    return state.kind is Kind.OTHER and is_float
+
+
+def _cell(states: list[State], facts: LoopFacts, typing: Typing) -> Cell:
+    """Return the recurrent operator that has some states.
+
+    Raises:
+        NotACellError: There is none, it reads nothing in an iteration, or has more than one axis
+            for the batch.
+    """
+    carried = [one.carried for one in states]
+    reader = CellReader(facts, typing, [(one.inner, one.initial) for one in carried])
+    try:
+        kind, *read = find_operator(carried, facts, typing)
+    except NotACellError:
+        kind = _kind(carried, reader)
+        read = list(dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows))
+        # A matrix of zeros would make NaN of what is infinite.
+        of_gates = [{row for row, _, _ in gate.rows} for gate in kind.gates if gate.hidden]
+        if of_gates != [set(read)] * len(kind.gates):
+            raise NotACellError from None
+    rows = [(row, *reader.dims(row)) for row in read]
+    own = [(one, reader.dims(one.initial)[0]) for one in carried]
+    leads = [*(lead for _, lead in own), *(lead for _, lead, _ in rows)]
+    if not rows or any(sum(dim != 1 for dim in lead) > 1 for lead in leads):
+        raise NotACellError
+    width = reader.form(carried[0].inner).width
+    assert width is not None
+    return Cell(kind, facts, own, rows, width)
+
+
+def _kind(states: list[Carried], reader: CellReader) -> CellKind:
+    """Return the operator that computes what the nodes of an iteration do.
+
+    Raises:
+        NotACellError: There is none.
+    """
+    before = [reader.form(one.inner) for one in states]
+    after = [reader.form(one.next) for one in states]
+    if len({(form.lead, form.width) for form in (*before, *after)}) != 1:
+        raise NotACellError
+    h, *kept = (one.inner for one in states)
+    total, *others = (form.total for form in after)
+    return kind_of_two(h, kept[0], total, others[0]) if kept else kind_of_one(h, total)

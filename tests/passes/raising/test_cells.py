@@ -1,0 +1,329 @@
+"""Loops around recurrent cells, which become the operators RNN, GRU and LSTM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from rewriter.backends import open_session, run
+from rewriter.proof.compare import compare
+from tests.passes.loops import model, read, same
+from tests.passes.raising.cells import DIALECTS, cell_feeds, cell_loop
+
+LENGTHS = (0, 1, 2, 7, 64)
+Feeds = Mapping[str, np.ndarray]
+
+_APART = """ai = MatMul (xi, wi)  ui = MatMul (h, ri)  pi = Add (ai, ui)  i = Add (pi, bi)
+    af = MatMul (xi, wf)  uf = MatMul (h, rf)  pf = Add (uf, af)  ff = Add (bf, pf)
+    ag = MatMul (xi, wg)  ug = MatMul (h, rg)"""
+_THREE = """gx = MatMul (xi, w3)  gxb = Add (gx, b3)  gh = MatMul (h, r3)  ghb = Add (gh, d3)"""
+_MIX = "zn = Mul (z, nn)  zh = Mul (z, h)  left = Sub (nn, zn)  h2 = Add (left, zh)"
+_TORCH = f"""{_THREE}
+    xr, xz, xn = Split <axis = -1> (gxb)  hr, hz, hn = Split <axis = -1> (ghb)
+    sr = Add (xr, hr)  r = Sigmoid (sr)  sz = Add (xz, hz)  z = Sigmoid (sz)
+    rn = Mul (r, hn)  sn = Add (xn, rn)  nn = Tanh (sn)"""
+GRU = {
+    "as_torch": f"{_TORCH}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)",
+    "mixed_by_one_less": f"{_TORCH} o = Sub (unit, z) a = Mul (o, nn) b = Mul (h, z) h2 = Add (a, b)",
+    "one_gate_for_both": f"{_TORCH}  d = Sub (h, nn)  e = Mul (r, d)  h2 = Add (nn, e)",
+    "mixed_apart": f"{_TORCH} {_MIX}",
+    "the_other_way_round": f"{_TORCH} o = Sub (unit, z) a = Mul (z, nn) b = Mul (o, h) h2 = Add (a, b)",
+    "weights_turned": f"""turned = Transpose <perm = [1, 0]> (t3)  gx = MatMul (xi, turned)
+        gxb = Add (gx, b3)  ghb = Gemm <transB = 1> (h, u3, d3)
+        {_TORCH.removeprefix(_THREE)} {_MIX}""",
+    "sliced": f"""{_THREE}
+        xr = Slice (gxb, zero1, four1, last1)  hr = Slice (ghb, zero1, four1, last1)
+        xz = Slice (gxb, four1, eight1, last1)  hz = Slice (ghb, four1, eight1, last1)
+        xn = Slice (gxb, eight1, far1, last1)  hn = Slice (ghb, eight1, far1, last1)
+        sr = Add (xr, hr)  r = Sigmoid (sr)  sz = Add (hz, xz)  z = Sigmoid (sz)
+        rn = Mul (hn, r)  sn = Sum (xn, rn)  nn = Tanh (sn)  {_MIX}""",
+    "reset_before": f"""{_APART}  z = Sigmoid (i)  r = Sigmoid (ff)  rh = Mul (r, h)
+        vg = MatMul (rh, rg)  pg = Add (ag, vg)  sg = Add (pg, bg)  nn = Tanh (sg)  {_MIX}""",
+    "reset_behind": f"""{_APART}  z = Sigmoid (i)  r = Sigmoid (ff)
+        vg = Mul (ug, r)  pg = Add (ag, vg)  sg = Add (pg, bg)  nn = Tanh (sg)  {_MIX}""",
+    "joined": f"""xh = Concat <axis = -1> (xi, h)  g = MatMul (xh, k2)  gb = Add (g, b2)
+        both = Sigmoid (gb)  r, z = Split <axis = -1> (both)  rh = Mul (r, h)
+        xrh = Concat <axis = -1> (xi, rh)  s = MatMul (xrh, kn)  sb = Add (s, bg)
+        nn = Tanh (sb)  {_MIX}""",
+}
+RNN = {
+    "tanh": f"{_APART}  h2 = Tanh (i)",
+    "sigmoid": f"{_APART}  h2 = Sigmoid (i)",
+    "two_biases": f"{_APART}  j = Add (i, di)  h2 = Tanh (j)",
+    "no_bias": f"{_APART}  h2 = Tanh (pi)",
+    "turned_round": f"{_APART}  m = Neg (i)  h2 = Tanh (m)",
+    "half_of_it": f"{_APART}  m = Mul (i, half)  h2 = Tanh (m)",
+    "two_matrices": f"{_APART}  j = Add (i, uf)  k = Sub (j, af)  h2 = Tanh (k)",
+}
+_KEPT = "fc = Mul (f, c)  ig = Mul (it, gt)  c2 = Add (fc, ig)  tc = Tanh (c2)  h2 = Mul (ot, tc)"
+_FOUR = """gx = MatMul (xi, w4)  gh = MatMul (h, r4)  gs = Add (gx, gh)  gb = Add (gs, b4)"""
+LSTM = {
+    "as_torch": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f = Sigmoid (ff)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
+    "forget_bias": f"""{_FOUR}  i, g, ff, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f1 = Add (ff, unit)  f = Sigmoid (f1)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
+    "joined": f"""xh = Concat <axis = -1> (xi, h)  gs = MatMul (xh, k4)  gb = Add (gs, b4)
+        i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f = Sigmoid (ff)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
+    "apart": f"""{_APART}  ao = MatMul (xi, wo)  uo = MatMul (h, ro)  o = Add (ao, uo)
+        pg = Add (ug, ag)  it = Sigmoid (i)
+        f = Sigmoid (ff)  gt = Tanh (pg)  ot = Sigmoid (o)  {_KEPT}""",
+    "forgets_what_enters": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f = Sub (unit, it)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
+}
+_STEP = "x3 = Unsqueeze (xi, zero1)  h3 = Unsqueeze (h, zero1)  c3 = Unsqueeze (h, zero1)"
+_OF_ONE = f"""{_STEP}  all, hy = {{0}} <hidden_size = 4{{1}}> (x3, w_{{2}}, r_{{2}}, b_{{2}}, "", h3)
+    h2 = Squeeze (hy, zero1)"""
+STEPS = {
+    "gru": ("GRU", _OF_ONE.format("GRU", ", linear_before_reset = 1", "gru"), ("h",)),
+    "rnn": ("RNN", _OF_ONE.format("RNN", ', activations = ["Relu"]', "rnn"), ("h",)),
+    "lstm": (
+        "LSTM",
+        f"""{_STEP.replace("(h, zero1)  c3 = Unsqueeze (h", "(h, zero1)  c3 = Unsqueeze (c")}
+        all, hy, cy = LSTM <hidden_size = 4> (x3, w_lstm, r_lstm, b_lstm, "", h3, c3)
+        h2 = Squeeze (hy, zero1)  c2 = Squeeze (cy, zero1)""",
+        ("h", "c"),
+    ),
+}
+CELLS = {
+    **{f"step_of_{name}": case for name, case in STEPS.items()},
+    **{f"gru_{name}": ("GRU", body, ("h",)) for name, body in GRU.items()},
+    **{f"rnn_{name}": ("RNN", body, ("h",)) for name, body in RNN.items()},
+    **{f"lstm_{name}": ("LSTM", body, ("h", "c")) for name, body in LSTM.items()},
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_becomes_its_operator(name: str, dialect: str) -> None:
+    kind, body, states = CELLS[name]
+    # A Scan of no steps fails in onnxruntime, and so does joining an empty list.
+    lengths = LENGTHS if dialect in ("counted", "while", "reversed") else LENGTHS[1:]
+    before = model(cell_loop(dialect, body, states=states, lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[kind] == 1
+    feeds = [cell_feeds(n, states=states) for n in lengths]
+    assert same(before, found.model, *feeds) == len(lengths)
+
+
+SHAPES = {
+    "no_batch": ("", "", [(None, {})]),
+    "a_batch_of_one": ("1,", "1,", [(1, {})]),
+    "rows_without_a_batch": ("1,", "", [(1, {"row": ()})]),
+    "two_axes": ("1,2,", "1,2,", [(2, {"lead": (1, 2), "row": (1, 2)})]),
+    "the_batch_first": ("2,1,", "2,1,", [(2, {"lead": (2, 1), "row": (2, 1)})]),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_state_has_any_axes_in_front(name: str, kind: str) -> None:
+    lead, row, given = SHAPES[name]
+    op_type, body, states = CELLS[kind]
+    before = model(cell_loop("counted", body, states=states, lead=lead, row=row))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [cell_feeds(n, b, states=states, **more) for n in (0, 1, 7) for b, more in given]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+def _of_two_batches(length: int, states: Sequence[str], rows: int, state: int) -> Feeds:
+    given = dict(cell_feeds(length, rows, states=states))
+    return given | {f"{s}0": np.full((state, 4), 0.5, np.float32) for s in states}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_rows_and_states_may_have_two_batches(kind: str) -> None:
+    """One of 1 is repeated, as Add does; without iterations a state stays what it was."""
+    op_type, body, states = CELLS[kind]
+    text = cell_loop("counted", body, states=states, lead="B,", row="C,")
+    before = model(
+        text.replace("float[M,B,", "float[M,D,").replace("float[B,4] h_last", "float[E,4] h_last")
+    )
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    pairs = [(1, 1), (3, 3), (3, 1), (1, 3), (0, 0), (0, 1), (1, 0)]
+    feeds = [_of_two_batches(n, states, *pair) for n in (1, 7) for pair in pairs]
+    assert same(before, found.model, *feeds) == len(feeds)
+    one, other = open_session(before), open_session(found.model)
+    for pair in [*pairs, (2, 3)]:
+        given = _of_two_batches(0, states, *pair)
+        for name, value in one.run(given).items():
+            if name != "ys":
+                assert np.array_equal(other.run(given)[name], value)
+
+
+ZEROS = """sizes = Slice (whole, one1, two1)  zeros = Concat <axis = 0> (sizes, four1)
+    start = ConstantOfShape (zeros)"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_a_state_begins_as_zeros_of_any_batch(kind: str) -> None:
+    op_type, body, states = CELLS[kind]
+    text = cell_loop("counted", body, states=states, prepare=ZEROS, start="start")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [cell_feeds(n, b, states=states) for n in (0, 1, 7) for b in (0, 1, 3) if n or not b]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_what_reads_the_state_of_each_iteration_is_batched(kind: str) -> None:
+    op_type, body, states = CELLS[kind]
+    collected = "m2 = MatMul (h2, wy)  m1 = MatMul (h, wy)  m0 = Sub (m2, m1)  y = Relu (m0)"
+    text = cell_loop("counted", body, states=states, lead="2,", row="2,", y=collected, wide=2)
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    assert found.operators["MatMul"] == 2
+    feeds = [cell_feeds(n, states=states) for n in LENGTHS]
+    assert same(before, found.model, *feeds) == len(LENGTHS)
+
+
+@pytest.mark.quick
+def test_a_cell_reads_what_another_yields() -> None:
+    body = f"""{RNN["tanh"]}  ui2 = MatMul (h2, rf)  pi2 = MatMul (c, ro)
+        s = Add (ui2, pi2)  c2 = Sigmoid (s)"""
+    text = cell_loop(
+        "counted", body, states=("h", "c"), prepare=ZEROS, start="start", y="y = Identity (c2)"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["RNN"] == 2
+    feeds = [cell_feeds(n, states=("h", "c")) for n in (1, 2, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+_GIVEN = "{0}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)"
+NEAR = {
+    "gates_of_two_kinds": _GIVEN.format(_TORCH.replace("r = Sigmoid (sr)", "r = Tanh (sr)")),
+    "mixed_twice": f"{_TORCH}  d = Sub (h, nn)  e = Mul (z, d)  e2 = Mul (z, e)  h2 = Add (nn, e2)",
+    "a_state_beside": f"{_TORCH}  d = Sub (h, nn)  e = Mul (z, d)  q = Add (nn, e)  h2 = Add (q, h)",
+    "the_candidate_alone": f"{_TORCH}  e = Mul (z, h)  h2 = Add (nn, e)",
+    "a_square": f"{_APART}  q = Mul (h, h)  m = MatMul (q, ri)  s = Add (i, m)  h2 = Tanh (s)",
+    "a_share": f"{_APART}  g = Tanh (i)  q = Mul (h, half)  h2 = Add (g, q)",
+    "no_matrix": f"{_APART}  q = Add (ai, h)  h2 = Tanh (q)",
+    "weights_of_each_iteration": f"""{_APART}  most = ReduceMax <keepdims = 0> (xi)
+        q = Mul (ri, most)  m = MatMul (h, q)  s = Add (m, ai)  h2 = Tanh (s)""",
+    "within_bounds": f"{_APART}  q = Tanh (i)  h2 = Clip (q, , half)",
+    "a_relu": f"{_APART}  h2 = Relu (i)",
+    "another_activation": f"{_APART}  h2 = Selu (i)",
+    "gate_of_the_state_itself": f"{_APART}  q = Mul (h, bg)  s = Add (i, q)  h2 = Tanh (s)",
+    "in_an_if": f"""{_APART}  total = ReduceSum <keepdims = 0> (ai)  on2 = Less (total, half)
+        h2 = If (on2) <then_branch = yes () => (float[2,4] a) {{ a = Tanh (i) }},
+            else_branch = no () => (float[2,4] b) {{ b = Identity (h) }}>""",
+    "a_gate_without_a_row": f"""{_APART}  r = Sigmoid (uf)  z = Sigmoid (i)
+        rg2 = Mul (r, ug)  s = Add (ag, rg2)  nn = Tanh (s)  {_MIX}""",
+    "normalised": f"""{_APART}  ln = LayerNormalization <axis = -1> (i, bg, bi)
+        h2 = Tanh (ln)""",
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NEAR)
+def test_what_comes_close_stays_a_loop(name: str) -> None:
+    before = model(cell_loop("counted", NEAR[name], lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 1, found.operators
+    assert not found.operators.keys() & {"RNN", "GRU", "LSTM"}
+    assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    feeds = [cell_feeds(n) for n in (0, 1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+LSTM_NEAR = {
+    "the_state_shown_of_before": _KEPT.replace("tc = Tanh (c2)", "tc = Tanh (c)"),
+    "gates_of_two_kinds": _KEPT.replace("Mul (it, gt)", "Mul (gt, gt2)"),
+    "two_candidates": _KEPT.replace("Mul (ot, tc)", "Mul (gt2, tc)"),
+    "not_shown": _KEPT.replace("h2 = Mul (ot, tc)", "h2 = Mul (ot, c2)"),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", LSTM_NEAR)
+def test_what_comes_close_to_an_lstm_stays_a_loop(name: str) -> None:
+    gates = LSTM["as_torch"].removesuffix(_KEPT)
+    body = f"{gates} gt2 = Relu (g)  {LSTM_NEAR[name]}"
+    before = model(cell_loop("counted", body, states=("h", "c"), lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 1, found.operators
+    feeds = [cell_feeds(n, states=("h", "c")) for n in (0, 1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+def _chain(step: str, count: int) -> str:
+    steps = "  ".join(step.format(at, at + 1) for at in range(count))
+    return f"v0 = MatMul (h, ri)  {steps}  h2 = Tanh (v{count})"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "step",
+    [
+        "v{1} = Add (v{0}, bi)",
+        "t{0}x = Tanh (v{0})  s{0}x = Sigmoid (v{0})  v{1} = Add (t{0}x, s{0}x)",
+    ],
+)
+def test_a_long_body_is_left_in_time(step: str) -> None:
+    before = model(cell_loop("counted", _chain(step, 400), lead="2,", row="2,"))
+    assert read(before).loops == 1
+
+
+@pytest.mark.parametrize("kind", ["GRU", "RNN"])
+def test_an_operator_of_several_steps_stays_in_its_loop(kind: str) -> None:
+    body = f"""x3 = Unsqueeze (xi, one1)  h3 = Unsqueeze (h, zero1)
+        all, hy = {kind} <hidden_size = 4> (x3, w_{kind.lower()}, r_{kind.lower()}, "", "", h3)
+        h2 = Squeeze (hy, zero1)"""
+    text = cell_loop("counted", body, lead="1,", row="5,")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1
+    feeds = [cell_feeds(n, 1, row=(5,)) for n in (0, 1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["gru_as_torch", "gru_joined", "lstm_as_torch", "rnn_tanh"])
+def test_what_is_infinite_or_nan_spoils_what_it_spoils_in_the_loop(kind: str, bad: float) -> None:
+    """By the evaluator: onnxruntime's operators lose a NaN where they add a bias."""
+    _, body, states = CELLS[kind]
+    before = model(cell_loop("counted", body, states=states, lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 0
+    row, state = dict(cell_feeds(7, states=states)), dict(cell_feeds(7, states=states))
+    row["x"] = row["x"].copy()
+    row["x"][3, 1, 0] = bad
+    state["h0"] = state["h0"].copy()
+    state["h0"][0, 2] = bad
+    for given in (row, state):
+        expected, actual = (run(one, given, backend="reference") for one in (before, found.model))
+        difference = compare(expected, actual)
+        assert difference.equal, difference.message
+
+
+def test_exact_keeps_the_loop() -> None:
+    before = model(cell_loop("counted", GRU["as_torch"], lead="2,", row="2,"))
+    found = read(before, exact=True)
+    assert found.loops == 1
+    assert "exact" in found.codes
+
+
+def test_doubles_stay_in_a_loop() -> None:
+    text = cell_loop("counted", RNN["no_bias"], lead="2,", row="2,").replace("float", "double")
+    found = read(model(text))
+    assert found.loops == 1
+    assert not found.operators["RNN"]

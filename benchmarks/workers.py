@@ -102,7 +102,7 @@ def verdict(
         backend: The name of the backend.
         model: The model.
         feeds: Inputs, sequences as lists.
-        right: Outputs any of which are right.
+        right: Outputs any of which are right; how far others are off is said of the last.
     """
     try:
         session = open_session(model, backend)
@@ -116,7 +116,7 @@ def verdict(
     differences = [compare(one, found, RTOL, ATOL) for one in right]
     if any(difference.equal for difference in differences):
         return "right", ""
-    return "wrong", differences[0].message
+    return "wrong", differences[-1].message
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ COUNT, SIZES = 256, (400, 500)
 REST = 3
 """The size that a further unknown dimension is taken to have."""
 
+_RESHAPED = frozenset({"Flatten", "Reshape"})
+
 STEP = 1100.0
 """Nanoseconds of one iteration of a Loop, and of reading and collecting an element."""
 
@@ -88,35 +90,71 @@ def flat_estimates(
         walk: What became of its nodes.
         count: How many samples there are.
     """
-    parts = [_of_node(walk, node, value) for node, value in _flat_nodes(site, walk)]
+    sizes = _SupposedSizes(site, walk)
+    parts = [_of_node(walk, sizes, node, value) for node, value in _flat_nodes(site, walk)]
     moved = [value for value in site.body.outputs if is_out_of_order(walk.read(value))]
-    parts += [_of_moved(walk.type_of(value)) for value in moved]
+    parts += [_of_moved(sizes, walk.type_of(value)) for value in moved]
     if not parts:
         return None
     time, alone = sum(part.time for part in parts), STEP + sum(part.alone for part in parts)
     most = max(part.bytes for part in parts)
     results = [walk.type_of(value) for value in site.body.outputs]
-    collected = float(sum(_count(type_) * _item(type_) for type_ in results))
+    collected = float(sum(sizes.count(type_) * _item(type_) for type_ in results))
     return (
         Estimate(count * max(most, collected), count * time / 1e9),
         Estimate(count * collected, count * alone / 1e9),
     )
 
 
-def _of_node(walk: Walk, node: ir.Node, value: ir.Value) -> _NodeCost:
+class _SupposedSizes:
+    """The sizes of samples, supposed ones where they are not known.
+
+    What is made of them by a Reshape has as many numbers: images of 400 x 500 x 3 that become
+    vectors, vectors of 600,000.
+    """
+
+    def __init__(self, site: MapSite, walk: Walk) -> None:
+        self._followed: dict[object, int] = {}
+        for node in site.body:
+            if node.op_type in _RESHAPED and node.inputs[0] is not None:
+                self._follow(walk.type_of(node.inputs[0]), walk.type_of(node.outputs[0]))
+
+    def _follow(self, before: ValueType, after: ValueType) -> None:
+        """Keep the size of the only dimension that a Reshape has made."""
+        dims = after.dims or ()
+        known = (*(before.dims or ()), *self._followed)
+        made = [d for d in dims if not isinstance(d, int) and d not in known]
+        if before.dims is None or len(made) != 1 or made[0] is None:
+            return
+        self._followed[made[0]] = 1
+        self._followed[made[0]] = max(self.count(before) // max(self.count(after), 1), 1)
+
+    def of(self, type_: ValueType) -> tuple[int, ...]:
+        """Return the dimensions of a sample."""
+        dims = (None,) * (len(SIZES) + 1) if type_.dims is None else type_.dims
+        found = [d if isinstance(d, int) else self._followed.get(d) for d in dims]
+        sizes = [*SIZES[-max(found.count(None), 1) :], *[REST] * len(dims)]
+        return tuple(sizes.pop(0) if size is None else size for size in found)
+
+    def count(self, type_: ValueType) -> int:
+        """Return how many numbers a sample has."""
+        return math.prod(self.of(type_))
+
+
+def _of_node(walk: Walk, sizes: _SupposedSizes, node: ir.Node, value: ir.Value) -> _NodeCost:
     """Return what a node takes that reads a flat value."""
     before, after = walk.type_of(value), walk.type_of(node.outputs[0])
     if node.op_type in MOVES:
         after = after.filled_from(before)
     x = walk.read(value)
     work, rate = (
-        _work(before, after, _in_a_row(x, before)),
+        _work(sizes, before, after, _in_a_row(x, sizes.of(before))),
         rate_of(node, crosses=_crosses(x, node)),
     )
     alone = rate.alone(work)
     if rate in AS_THEY_LIE and reads_by_number(walk, node):
         rows = rows_by_number(walk, node, value)
-        pixels = work.read if rows is None else work.made // _in_a_row(rows, after)
+        pixels = work.read if rows is None else work.made // _in_a_row(rows, sizes.of(after))
         rate, work = BY_NUMBER, dataclasses.replace(work, pixels=pixels)
     return _NodeCost(rate.bytes(work), rate.time(work), alone)
 
@@ -128,9 +166,9 @@ def _crosses(x: Batched, node: ir.Node) -> bool:
     return x.flat.is_ragged(node.attributes.get_int("axis", -1) % len(x.flat.order))
 
 
-def _of_moved(type_: ValueType) -> _NodeCost:
+def _of_moved(sizes: _SupposedSizes, type_: ValueType) -> _NodeCost:
     """Return what a result takes whose numbers are moved."""
-    work = _work(type_, type_, 1)
+    work = _work(sizes, type_, type_, 1)
     return _NodeCost(BY_NUMBER.bytes(work), BY_NUMBER.time(work), PLAIN.alone(work))
 
 
@@ -147,37 +185,25 @@ def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
 def _sizes(site: MapSite, walk: Walk) -> str:
     """Return the height and width that are known, or else supposed, of the samples given."""
     types = [walk.type_of(value) for _, value in _flat_nodes(site, walk)]
-    known = [_supposed(type_) for type_ in types if len(type_.dims or ()) >= len(SIZES)]
+    sizes = _SupposedSizes(site, walk)
+    known = [sizes.of(type_) for type_ in types if len(type_.dims or ()) >= len(SIZES)]
     supposed = next(iter(known), SIZES)
     first, second = sorted(sorted(range(len(supposed)), key=lambda a: -supposed[a])[:2])
     return f"{supposed[first]} x {supposed[second]}"
 
 
-def _in_a_row(x: Batched, type_: ValueType) -> int:
+def _in_a_row(x: Batched, sizes: tuple[int, ...]) -> int:
     """Return how many numbers of a flat value one row holds: those of the axes behind its grid."""
-    sizes = _supposed(type_)
     if x.flat is None or len(sizes) != len(x.flat.order):
         return 1
     behind = zip(sizes, x.flat.order, strict=True)
     return max(math.prod(size for size, at in behind if at >= x.flat.grid.rank), 1)
 
 
-def _work(before: ValueType, after: ValueType, in_a_row: int) -> FormWork:
-    read, made = _count(before), _count(after)
+def _work(sizes: _SupposedSizes, before: ValueType, after: ValueType, in_a_row: int) -> FormWork:
+    read, made = sizes.count(before), sizes.count(after)
     shrunk = math.sqrt(max(read / max(made, 1), 1.0))
     return FormWork(read, made, made // in_a_row, 2 * math.ceil(shrunk) + 1, _item(after))
-
-
-def _count(type_: ValueType) -> int:
-    """Return how many numbers a sample has, of the supposed size where it is not known."""
-    return math.prod(_supposed(type_))
-
-
-def _supposed(type_: ValueType) -> tuple[int, ...]:
-    """Return the dimensions of a sample, supposed ones where they are not known."""
-    dims = (None,) * (len(SIZES) + 1) if type_.dims is None else type_.dims
-    sizes = [*SIZES[-max(sum(not isinstance(d, int) for d in dims), 1) :], *[REST] * len(dims)]
-    return tuple(d if isinstance(d, int) else sizes.pop(0) for d in dims)
 
 
 def _item(type_: ValueType) -> int:

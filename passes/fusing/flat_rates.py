@@ -58,7 +58,7 @@ BY_NUMBER = Rate(
     lambda w: 0.0,
 )
 _NEAREST = Rate(lambda w: 10.0 * w.pixels, lambda w: 17.0 * w.pixels, lambda w: 2.7 * w.made)
-_LINEAR = Rate(lambda w: 50.0 * w.made, lambda w: 86.0 * w.made, lambda w: 12.0 * w.made)
+_LINEAR = Rate(lambda w: 50.0 * w.made, lambda w: 42.0 * w.made, lambda w: 12.0 * w.made)
 _ANTIALIASED = Rate(
     lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made),
     lambda w: 9.0 * w.taps * math.sqrt(w.read * w.made) + w.item * w.read,
@@ -68,9 +68,12 @@ _SORTED = Rate(lambda w: 130.0 * w.read, lambda w: 60.0 * w.read, lambda w: 60.0
 _SORTED_ALONE = Rate(lambda w: 18.0 * w.read, lambda w: 14.0 * w.made, lambda w: 18.0 * w.read)
 _REDUCED = Rate(lambda w: 15.0 * w.read, lambda w: 40.0 * w.read, lambda w: 2.0 * w.read)
 _WINDOWED = Rate(lambda w: 40.0 * w.read, lambda w: 90.0 * w.read, lambda w: 1.5 * w.read)
+_SCATTERED = Rate(lambda w: 25.0 * w.read, lambda w: 80.0 * w.read, lambda w: 3.0 * w.read)
 PLAIN = Rate(lambda w: 0.5 * w.made, lambda w: float(w.item * w.made), lambda w: 0.5 * w.made)
 AS_THEY_LIE = (_MOVED, _NEAREST, PLAIN, _SORTED_ALONE)
 """What may be read row by row before; all others say it themselves."""
+_BY_SUMS = frozenset({"LogSoftmax", "Softmax"})
+_SCATTERS = frozenset({"ScatterElements", "ScatterND"})
 _WINDOWS = frozenset({"AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool"})
 
 
@@ -79,13 +82,17 @@ def rate_of(node: ir.Node, *, crosses: bool) -> Rate:
 
     Args:
         node: A node that reads flat samples.
-        crosses: Whether it sorts along an axis along which they differ.
+        crosses: Whether they differ along the axis that it sorts or sums.
     """
     if node.op_type in MOVES:
         return _MOVED
     if node.op_type in _WINDOWS:
         return _WINDOWED
     if node.op_type.startswith(("Reduce", "Global")):
+        return _REDUCED
+    if node.op_type in _SCATTERS:
+        return _SCATTERED
+    if node.op_type in _BY_SUMS and crosses:
         return _REDUCED
     if node.op_type == "TopK":
         return _SORTED if crosses else _SORTED_ALONE

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import operator
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
 
-__all__ = ["Formula", "integers", "reals"]
+__all__ = ["Formula", "added", "integers", "reals"]
 
 
 class Formula:
@@ -122,3 +124,12 @@ def reals(ops: Operators, value: ir.Value) -> Formula:
 def integers(ops: Operators, value: ir.Value) -> Formula:
     """Return int64 numbers."""
     return Formula(ops, value, ir.DataType.INT64)
+
+
+def added(terms: Sequence[Formula]) -> Formula:
+    """Return the sum of terms from left to right, all of which are recorded by now.
+
+    onnxruntime goes from a result back to what it reads, and takes first what was recorded last.
+    That is the sum so far, and not one term after another, all of which it would have to hold.
+    """
+    return functools.reduce(operator.add, terms)

@@ -122,9 +122,13 @@ def with_fill(
 
 
 def _with_row(ops: Operators, rows: ir.Value, number: ir.Value) -> ir.Value:
-    """Return rows with one behind them that holds a number."""
+    """Return rows with one behind them that holds a number.
+
+    It is a vector: WebGPU's kernel spreads no scalar of bytes.
+    """
     one = ops.op("Concat", [ops.ints(1), ops.shape(rows, 1)], {"axis": 0})
-    return ops.op("Concat", [rows, ops.op("Expand", [number, one])], {"axis": 0})
+    row = ops.op("Expand", [ops.unsqueeze(number, [0]), one])
+    return ops.op("Concat", [rows, row], {"axis": 0})
 
 
 def valid_places(ops: Operators, tables: Sequence[AxisTable]) -> ir.Value | None:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.axis_table import largest, places
-from passes.batching.flat.formula import Formula, integers, reals
+from passes.batching.flat.formula import Formula, added, integers, reals
 from passes.batching.flat.moves import restacked
 from passes.batching.flat.pixels import Pixels, pixels_of
 from passes.batching.layouts import Batched, present
@@ -226,10 +226,7 @@ def _counted(down: _Points, across: _Points) -> Formula | None:
 
 def _mean(ctx: Context, pixels: Pixels, down: _Points, across: _Points) -> Formula:
     """Return the mean over the points of each bin, ``[T, y, x, C]``."""
-    (weight, value), *others = _four(ctx, pixels, down, across)
-    total = weight * value
-    for weight, value in others:
-        total = total + weight * value
+    total = added([weight * value for weight, value in _four(ctx, pixels, down, across)])
     counted = _counted(down, across)
     if counted is not None:
         total = counted.where(total, 0.0)

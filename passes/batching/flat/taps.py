@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from passes.batching.flat.axis_table import picked
 from passes.batching.flat.coordinates import ResizedAxis
-from passes.batching.flat.formula import Formula, integers, reals
+from passes.batching.flat.formula import Formula, added, integers, reals
 from passes.batching.flat.places import filled, rows_at, tables_of
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.layouts import Batched
@@ -138,7 +138,7 @@ def interpolated(ops: Operators, x: Batched) -> ir.Value:
     taps = {at: taps_of(ops, tables[at], at, rank) for at in summed if at != halves}
     if halves is not None:
         taps[halves] = halves_of(ops, x, flat, tables, halves, rank)
-    total: Formula | None = None
+    terms: list[Formula] = []
     read: dict[tuple[ir.Value | None, ...], Formula] = {}
     for term in itertools.product(*(taps[at] for at in summed)):
         chosen = dict(zip(summed, term, strict=True))
@@ -148,9 +148,8 @@ def interpolated(ops: Operators, x: Batched) -> ir.Value:
         weight = term[-1].weight
         for tap in term[-2::-1]:
             weight = weight * tap.weight
-        value = weight * read[key]
-        total = value if total is None else total + value
-    assert total is not None
+        terms.append(weight * read[key])
+    total = added(terms)
     if halves is None and flat.sampler.copied is not None:
         copied = ops.unsqueeze(flat.sampler.copied, range(2, rank + 1))
         first = read[tuple(taps[at][0].index for at in summed)]
@@ -164,18 +163,17 @@ def _cubic(ops: Operators, x: Batched, flat: FlatSamples, tables: Sequence[AxisT
     rank, (rows, columns) = len(flat.order), flat.sampler.axes
     *across, width = taps_of(ops, tables[columns], columns, rank, 5)
     *down, height = taps_of(ops, tables[rows], rows, rank, 5)
-    total: Formula | None = None
+    lines = []
     for tap in down:
-        line: Formula | None = None
-        for other in across:
-            value = read_place(ops, x, flat, tables, {rows: tap, columns: other})
-            value = (other.weight / width.weight) * value
-            line = value if line is None else line + value
-        assert line is not None
-        value = line * tap.weight / height.weight
-        total = value if total is None else total + value
-    assert total is not None
-    return total.value
+        line = added(
+            [
+                (other.weight / width.weight)
+                * read_place(ops, x, flat, tables, {rows: tap, columns: other})
+                for other in across
+            ]
+        )
+        lines.append(line * tap.weight / height.weight)
+    return added(lines).value
 
 
 def read_place(

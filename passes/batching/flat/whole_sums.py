@@ -11,7 +11,7 @@ import itertools
 
 import onnx_ir as ir
 
-from passes.batching.flat.formula import Formula
+from passes.batching.flat.formula import Formula, added
 from passes.batching.flat.places import filled, tables_of
 from passes.batching.flat.taps import Tap, halves_of, read_place, taps_of
 from passes.batching.layouts import Batched
@@ -33,14 +33,13 @@ def summed_whole(ops: Operators, x: Batched) -> ir.Value:
     read = [
         [read_place(ops, x, flat, tables, {rows: y, columns: z}) for z in across] for y in down
     ]
-    total: Formula | None = None
     weights = itertools.product(_whole(down), _whole(across))
     pixels = itertools.chain.from_iterable(read)
-    for (y_weight, z_weight), pixel in zip(weights, pixels, strict=True):
-        term = z_weight * y_weight * pixel.cast(_INT32)
-        total = term if total is None else total + term
-    assert total is not None
-    found = (total / (_PARTS * _PARTS)).cast(x.dtype)
+    terms = [
+        z_weight * y_weight * pixel.cast(_INT32)
+        for (y_weight, z_weight), pixel in zip(weights, pixels, strict=True)
+    ]
+    found = (added(terms) / (_PARTS * _PARTS)).cast(x.dtype)
     if flat.sampler.keeps_rows is not None:
         halves = halves_of(ops, x, flat, tables, flat.order[3], rank)
         alone = _along_columns(across, read[0], halves).cast(x.dtype)
@@ -57,10 +56,10 @@ def _whole(taps: list[Tap]) -> list[Formula]:
 
 def _along_columns(across: list[Tap], pixels: list[Formula], halves: list[Tap]) -> Formula:
     """Return the sum over two columns, that of the last channel as two halves."""
-    total: Formula | None = None
-    for tap, pixel in zip(across, pixels, strict=True):
-        for half in halves:
-            term = half.weight * tap.weight * pixel
-            total = term if total is None else total + term
-    assert total is not None
-    return total
+    return added(
+        [
+            half.weight * tap.weight * pixel
+            for tap, pixel in zip(across, pixels, strict=True)
+            for half in halves
+        ]
+    )

@@ -350,6 +350,16 @@ def test_exact_resizes_are_batched_in_front_of_what_may_flip(case: FlatCase) -> 
     prove_flat(case)
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_no_product_waits_for_its_sum(mode: str) -> None:
+    """onnxruntime takes what is recorded last first: so the sum so far, not the next product."""
+    size = "s = Constant <value_ints = [24, 17]> () "
+    resized = f'y = Resize <axes = [2, 3], mode = "{mode}"> (x,,,s)'
+    case = FlatCase("", size + resized, "float[1,3,H,W]", "float[1,3,24,17]", stacked=True)
+    found = [node.op_type for node in reached(case).graph.node]
+    assert [name for name in found if name in ("Add", "Mul")][-3:] == ["Add", "Add", "Add"]
+
+
 def test_an_antialiased_resize_of_floats_may_flip() -> None:
     case = _rounded(ANTIALIAS, "float")
     after = rewriter.optimize(case.model, strategy="fuse", tensor_io=True, exact=True)

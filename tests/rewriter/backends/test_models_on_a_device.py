@@ -8,20 +8,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 import rewriter
 from passes.tensors.io import TensorIo
-from rewriter.backends import PlacementError, open_session
+from rewriter.backends import BackendError, PlacementError, open_session
 from rewriter.backends.session import has_nothing
 from rewriter.errors import ModelError
 from rewriter.feeding.feeds import read_expected, read_feeds
 from rewriter.feeding.tensor_io import outputs_as_lists
 from rewriter.model_files.models import take
 from rewriter.proof.compare import compare
+from rewriter.proof.engines import plain_expansion
 from rewriter.targets import TargetError
 from tests import software_gpu
 from tests.test_pipelines import PIPELINES
+from tests.test_portable_images import IMAGES, as_given, drawn
 from tests.test_zoo import BAD_SHAPES, EXPORTED, by_name
 
 # Shapes that the exporter declared, and that the vectors do not have.
@@ -71,3 +75,33 @@ def test_a_rewritten_model_is_right_on_the_device(
         found = outputs_as_lists(passed, session.run(feeds))
         difference = compare(expected, found, rtol=2e-3, atol=2e-4)
         assert difference.equal, f"{vector.name}: {difference.message}"
+
+
+@pytest.mark.parametrize(("name", "channels"), IMAGES.items(), ids=str)
+def test_images_of_any_size_are_right_on_the_device(name: str, channels: int, device: str) -> None:
+    given = as_given(name, channels)
+    after = rewriter.optimize(given, target=f"onnxruntime-{device}", tensor_io=True)  # type: ignore[arg-type]
+    new, passed = take(after).model, open_session(after, device=device)
+    old = open_session(plain_expansion(given), "onnxruntime")
+    (value,) = take(given).model.graph.inputs
+    assert value.dtype is not None
+    for count, most in [(1, 40), (2, 90), (7, 20)]:
+        feeds = {value.name: drawn(count, channels, most, value.dtype.numpy())}
+        found = outputs_as_lists(TensorIo.read(new), passed.run(feeds))
+        difference = compare(old.run(feeds), found, rtol=1e-5, atol=1e-6)
+        assert difference.equal, f"{count} images: {difference.message}"
+
+
+def test_webgpu_spreads_no_scalar_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a row of the fill is spread from a vector."""
+    if reason := software_gpu.why_not():
+        pytest.skip(reason)
+    software_gpu.start()
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+        g (uint8%s x, int64[2] to) => (uint8[P,C] y) { y = Expand (x, to) }"""
+    feeds = {"to": np.array([1, 3])}
+    vector = open_session(onnx.parser.parse_model(text % "[1]"), device="webgpu")
+    assert vector.run({"x": np.full(1, 7, np.uint8), **feeds})["y"].tolist() == [[7, 7, 7]]
+    scalar = open_session(onnx.parser.parse_model(text % ""), device="webgpu")
+    with pytest.raises(BackendError, match="while running Expand node"):
+        scalar.run({"x": np.uint8(7), **feeds})

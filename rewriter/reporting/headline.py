@@ -95,6 +95,7 @@ _FORMS = {
     "kept": "kept as given",
 }
 _LOOP_FREE = {"fused", "unrolled"}
+_FAILS = {"before fails", "defined only after"}
 
 
 def told_counts(counts: Record) -> str:
@@ -121,5 +122,12 @@ def _proof(record: Record) -> str:
     repaired = len(proof["repairs"])
     told = f", {repaired} map{'s' * (repaired > 1)} repaired" if repaired else ""
     if proof["ok"]:
+        told = _unproven(proof) + told
         return f"verified on {proof['verified']} of {len(proof['cases'])} inputs{told}"
     return "verification failed" if proof["differs"] else "nothing could be verified"
+
+
+def _unproven(proof: Record) -> str:
+    """Say on how many inputs there is nothing to compare with, since the model as given fails."""
+    fails = sum(one["verdict"] in _FAILS for one in proof["cases"])
+    return f", as given it fails on {fails}" if fails else ""

@@ -111,6 +111,15 @@ def test_the_page_is_balanced_and_says_what_the_text_says() -> None:
         assert told in page.text, told
 
 
+def test_the_counts_say_that_of_several_forms_one_runs() -> None:
+    for decision, told in (
+        (Decision("m", "Loop", Verdict.GUARDED), "all branches counted, of which one runs"),
+        (Decision("m", "Loop", Verdict.FISSIONED, few=3), "all branches counted, of which one"),
+        (Decision("m", "Loop", Verdict.FISSIONED), "in the new model, branches included"),
+    ):
+        assert told in Page(Report([decision], OperatorCounts(), OperatorCounts()).to_html()).text
+
+
 def test_nodes_that_follow_from_a_cause_are_folded() -> None:
     page = Page(Report([FOLDED], OperatorCounts(), OperatorCounts()).to_html())
     assert "1 node that depend on it" not in page.text

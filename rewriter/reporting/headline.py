@@ -89,7 +89,7 @@ def _form(entry: Record) -> str:
 _FORMS = {
     "fused": "batched",
     "guarded": "batched for enough samples of fitting shapes, else a loop",
-    "fissioned": "batched in part",
+    "fissioned": "batched in part, the rest in a loop",
     "unrolled": "unrolled",
     "expanded": "a loop",
     "kept": "kept as given",

@@ -299,6 +299,7 @@ def test_as_a_process(rows: Path, tmp_path: Path) -> None:
     assert out.exists()
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_bug(rows: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "rewriter.cli", "explain", rows],

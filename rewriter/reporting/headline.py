@@ -6,7 +6,7 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["headline", "told_counts"]
+__all__ = ["headline", "told_counts", "told_failing"]
 
 _LOOPS = ("SequenceMap", "Loop", "Scan")
 
@@ -122,12 +122,12 @@ def _proof(record: Record) -> str:
     repaired = len(proof["repairs"])
     told = f", {repaired} map{'s' * (repaired > 1)} repaired" if repaired else ""
     if proof["ok"]:
-        told = _unproven(proof) + told
+        told = told_failing(proof) + told
         return f"verified on {proof['verified']} of {len(proof['cases'])} inputs{told}"
     return "verification failed" if proof["differs"] else "nothing could be verified"
 
 
-def _unproven(proof: Record) -> str:
+def told_failing(proof: Record) -> str:
     """Say on how many inputs there is nothing to compare with, since the model as given fails."""
     fails = sum(one["verdict"] in _FAILS for one in proof["cases"])
     return f", as given it fails on {fails}" if fails else ""

@@ -14,7 +14,7 @@ from rewriter.model_files.model_facts import bytes_text
 from rewriter.reporting.bench_record import Bench
 from rewriter.reporting.blocks import Block
 from rewriter.reporting.code_pages import page_text
-from rewriter.reporting.headline import told_counts
+from rewriter.reporting.headline import told_counts, told_failing
 from rewriter.reporting.html_cards import cards, legend
 from rewriter.reporting.html_sections import (
     environment_section,
@@ -138,7 +138,7 @@ def _tiles(record: Record, bench: Bench | None) -> str:
     branches = "all branches counted, of which one runs" if several else "branches included"
     tiles = [
         ("maps", ", ".join(counts) or "none"),
-        ("inputs verified", verified),
+        (f"inputs verified{told_failing(proof) if proof else ''}", verified),
         ("runtime, before → after", _runtime(record)),
         (f"in the new model, {branches}", told_counts(record["operators"]["after"])),
     ]

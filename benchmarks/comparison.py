@@ -58,7 +58,9 @@ def _polygraphy(model: onnx.ModelProto) -> onnx.ModelProto:
         onnx.save(model, given)
         command = [sys.executable, "-c", _POLYGRAPHY, "surgeon", "sanitize", given, "-o", new]
         options = ["--fold-constants", "--cleanup"]
-        subprocess.run([*command, *options], check=True, capture_output=True, timeout=300)
+        # onnxruntime, which it calls, leaves a file where it runs.
+        words = [*command, *options]
+        subprocess.run(words, check=True, cwd=folder, capture_output=True, timeout=300)
         return onnx.load(new)
 
 

@@ -120,6 +120,8 @@ class _Parser(argparse.ArgumentParser):
         inner = next(commands, {}).values()
         options = [option for one in (self, *inner) for option in one._option_string_actions]
         message = _with_suggestion(message, options)
+        if message.endswith("required: OUT") and self.prog.endswith(" optimize"):
+            message += "; seqmap explain IN says what would be done, and writes nothing"
         prog = self.command if _UNKNOWN.search(message) else self.prog
         raise _UsageError(f"{prog}: error: {message}; {prog} --help lists the options")
 

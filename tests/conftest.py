@@ -1,4 +1,8 @@
-"""Large tables run a fixed part by default, and whole under ``-m full``; quick ones always do."""
+"""Large tables run a fixed part by default, and whole under ``-m full``; quick ones always do.
+
+Of a smaller one whose cases take tenths of a second each, marked `sampled`, the default run has
+every third case, and ``-m long`` the others.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ LARGE = 16
 """Cases of one test function from which on it is a large table."""
 SHARE = 8
 """One case in so many of a large table belongs to the default run."""
+SAMPLED = 3
+"""One case in so many of a table that is marked `sampled` belongs to the default run."""
 VARIANTS = 3
 """From so many numbers of samples on, one of them belongs to it for each named case."""
 
@@ -49,12 +55,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         tables[item.nodeid.partition("[")[0]].append(item)
     for cases in tables.values():
-        if len(cases) < LARGE or cases[0].get_closest_marker("quick"):
-            continue
-        kept = set(kept_by_default([item.nodeid for item in cases]))
+        names = [item.nodeid for item in cases]
+        kept, left_out = names, pytest.mark.full
+        if len(cases) >= LARGE:
+            if not cases[0].get_closest_marker("quick"):
+                kept = list(kept_by_default(names))
+        elif cases[0].get_closest_marker("sampled"):
+            kept, left_out = every_third(names), pytest.mark.long
         for item in cases:
             if item.nodeid not in kept:
-                item.add_marker(pytest.mark.full)
+                item.add_marker(left_out)
 
 
 def kept_by_default(names: Sequence[str]) -> Iterable[str]:
@@ -70,6 +80,11 @@ def kept_by_default(names: Sequence[str]) -> Iterable[str]:
         chosen = [name for name in variants if not _number(name) % SHARE]
         is_tried_often = len(variants) >= VARIANTS
         yield from chosen or sorted(variants, key=_number)[:is_tried_often]
+
+
+def every_third(names: Sequence[str]) -> Sequence[str]:
+    """Return one in `SAMPLED` of the names of a table, and at least one."""
+    return sorted(names, key=_number)[: -(-len(names) // SAMPLED)]
 
 
 def _number(name: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SHARE, kept_by_default, pytest_collection_modifyitems
+from tests.conftest import SHARE, every_third, kept_by_default, pytest_collection_modifyitems
 
 
 @pytest.mark.parametrize("form", ["f[{}-evaluator]", "f[{}]"])
@@ -44,3 +44,27 @@ def test_a_quick_table_runs_whole(markers: list[str], is_whole: bool) -> None:
     cases: list[Any] = [_Case(number, markers) for number in range(40)]
     pytest_collection_modifyitems(cases)
     assert all("full" not in case.markers for case in cases) is is_whole
+
+
+@pytest.mark.parametrize(
+    ("count", "markers", "left_out"),
+    [
+        (7, ["sampled"], {"long": 4}),
+        (1, ["sampled"], {}),
+        (7, [], {}),
+        (40, ["sampled"], {"full": 34}),
+    ],
+)
+def test_of_a_sampled_table_the_long_tests_have_the_rest(
+    count: int, markers: list[str], left_out: dict[str, int]
+) -> None:
+    cases: list[Any] = [_Case(number, markers) for number in range(count)]
+    pytest_collection_modifyitems(cases)
+    marked = [mark for case in cases for mark in case.markers if mark not in markers]
+    assert {mark: marked.count(mark) for mark in marked} == left_out
+
+
+def test_which_third_follows_from_the_names() -> None:
+    names = [f"f[{number}]" for number in range(8)]
+    assert len(every_third(names)) == 3
+    assert every_third(names) == every_third(names[::-1])

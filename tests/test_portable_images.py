@@ -50,6 +50,7 @@ def drawn(count: int, channels: int | None, most: int, dtype: type) -> list[np.n
     return [rng.integers(0, 256, shape).astype(dtype) for shape in shapes]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "channels"), CASES, ids=str)
 def test_images_of_any_size_are_portable(
     name: str, channels: int | None, tmp_path: pathlib.Path
@@ -95,6 +96,7 @@ PIPELINES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines_of_images_are_portable_and_right(name: str, tmp_path: pathlib.Path) -> None:
     path = MODELS / f"{name}.onnx"

@@ -20,7 +20,7 @@ from rewriter.commands.console import Console
 from rewriter.model_files import models
 from rewriter.model_files.model_facts import external_tensors
 
-__all__ = ["USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute", "told_rate"]
 
 USAGE = "MODEL IN OUT "
 _TOO_MANY_ERRORS = 3
@@ -125,7 +125,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     told = f"{_count(job.rows, 'sample')} in {_count(len(job.parts), 'part')}{resumed}"
     console.say(f"{told}, {_count(errors, 'error')}")
     if missing:
-        console.say(f"{count / seconds:.0f} samples a second with {args.workers} x {args.engine}")
+        console.say(f"{told_rate(count / seconds)} with {args.workers} x {args.engine}")
     if errors > args.max_errors:
         console.error(
             f"{_count(errors, 'sample')} failed (--max-errors {args.max_errors}); the column "
@@ -156,3 +156,9 @@ def _shared(path: Path) -> dict[str, np.ndarray]:
             return {key.removeprefix("in__"): file[key] for key in file.files}
     except (OSError, ValueError, EOFError, AttributeError) as error:
         raise RewriteError(f"{path} is not a readable npz file: {error}") from error
+
+
+def told_rate(per_second: float) -> str:
+    """Say how many samples a second takes, in two digits where they are few."""
+    number = f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.2g}"
+    return f"{number} samples a second"

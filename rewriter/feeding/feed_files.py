@@ -2,7 +2,8 @@
 
 A tensor is ``in__NAME``; a sequence is ``in__NAME__0``, ``in__NAME__1``, ... with its length in
 ``in__NAME__len``, which may be left out where the length is not 0. Outputs are ``out__I``, by
-position, alike. An optional without a value is left out.
+position, alike. An optional without a value is left out. Where no name has a prefix, all are those
+of inputs: ``NAME``, ``NAME__0``.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ def read_feeds(source: Source, model: Any) -> dict[str, Any]:
             not.
     """
     arrays, label = _arrays(source)
+    held = ", ".join(arrays) or "nothing"
+    prefix = "in__"
+    if arrays and not any(key.startswith(("in__", "out__")) for key in arrays):
+        arrays, prefix = {f"in__{key}": array for key, array in arrays.items()}, ""
     values: dict[str, Any] = {}
     unread = {key for key in arrays if key.startswith("in__")}
     value: Any
@@ -63,15 +68,17 @@ def read_feeds(source: Source, model: Any) -> dict[str, Any]:
         elif spec.is_optional:
             values[spec.name] = None
         elif spec.is_required:
-            wanted = f"{key}__len or {key}__0" if spec.is_sequence else key
-            held = ", ".join(arrays) or "nothing"
+            wanted = f"{prefix}{spec.name}"
+            if spec.is_sequence:
+                wanted = f"{wanted}__len or {wanted}__0"
             raise RewriteError(
                 f"{label} has no input {spec.name!r}: add an array {wanted}; it holds {held}"
             )
     if unread:
+        names = sorted(prefix + key.removeprefix("in__") for key in unread)
         raise RewriteError(
             f"{label} has arrays that belong to no input of the model: "
-            f"{', '.join(sorted(unread))}; rename or remove them"
+            f"{', '.join(names)}; rename or remove them"
         )
     return values
 

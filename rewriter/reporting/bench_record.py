@@ -11,6 +11,8 @@ from rewriter.reporting.plot import LineChart
 __all__ = ["Bench", "BenchRow"]
 
 _BAR = 3.0
+_ALIKE = 1.05
+"""Within this ratio two times are the same: repeated runs differ by as much."""
 """Characters of a bar for each doubling of the speed."""
 
 
@@ -177,6 +179,10 @@ class Bench:
         if not losses:
             return ""
         crossover = self.crossover
+        speeds = [row.speedup for row in self.rows if row.speedup is not None]
+        if all(1 / _ALIKE < speed < _ALIKE for speed in speeds):
+            sizes = "at all of these sizes" if self._has_sizes else "at this size, the only one"
+            return f"neither is faster by more than a twentieth {sizes}"
         if not self._has_sizes:
             faster = "model as given" if crossover is None else "rewritten model"
             return f"the {faster} is the faster one; these inputs have one size"

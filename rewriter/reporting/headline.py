@@ -6,7 +6,7 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["headline", "told_counts"]
+__all__ = ["headline", "told_counts", "told_failing"]
 
 _LOOPS = ("SequenceMap", "Loop", "Scan")
 
@@ -89,12 +89,13 @@ def _form(entry: Record) -> str:
 _FORMS = {
     "fused": "batched",
     "guarded": "batched for enough samples of fitting shapes, else a loop",
-    "fissioned": "batched in part",
+    "fissioned": "batched in part, the rest in a loop",
     "unrolled": "unrolled",
     "expanded": "a loop",
     "kept": "kept as given",
 }
 _LOOP_FREE = {"fused", "unrolled"}
+_FAILS = {"before fails", "defined only after"}
 
 
 def told_counts(counts: Record) -> str:
@@ -121,5 +122,12 @@ def _proof(record: Record) -> str:
     repaired = len(proof["repairs"])
     told = f", {repaired} map{'s' * (repaired > 1)} repaired" if repaired else ""
     if proof["ok"]:
+        told = told_failing(proof) + told
         return f"verified on {proof['verified']} of {len(proof['cases'])} inputs{told}"
     return "verification failed" if proof["differs"] else "nothing could be verified"
+
+
+def told_failing(proof: Record) -> str:
+    """Say on how many inputs there is nothing to compare with, since the model as given fails."""
+    fails = sum(one["verdict"] in _FAILS for one in proof["cases"])
+    return f", as given it fails on {fails}" if fails else ""

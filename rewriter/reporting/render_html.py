@@ -14,7 +14,7 @@ from rewriter.model_files.model_facts import bytes_text
 from rewriter.reporting.bench_record import Bench
 from rewriter.reporting.blocks import Block
 from rewriter.reporting.code_pages import page_text
-from rewriter.reporting.headline import told_counts
+from rewriter.reporting.headline import told_counts, told_failing
 from rewriter.reporting.html_cards import cards, legend
 from rewriter.reporting.html_sections import (
     environment_section,
@@ -134,11 +134,13 @@ def _tiles(record: Record, bench: Bench | None) -> str:
     counts = [f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts)]
     proof = record["verification"]
     verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "none"
+    several = any(one["few"] or one["verdict"] == "guarded" for one in record["maps"])
+    branches = "all branches counted, of which one runs" if several else "branches included"
     tiles = [
         ("maps", ", ".join(counts) or "none"),
-        ("inputs verified", verified),
+        (f"inputs verified{told_failing(proof) if proof else ''}", verified),
         ("runtime, before → after", _runtime(record)),
-        ("in the new model, branches included", told_counts(record["operators"]["after"])),
+        (f"in the new model, {branches}", told_counts(record["operators"]["after"])),
     ]
     if bench is not None and bench.crossover is not None:
         always = bench.crossover <= bench.rows[0].size

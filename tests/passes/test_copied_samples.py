@@ -78,6 +78,7 @@ def fed(name: str, lengths: list[int]) -> dict[str, Any]:
     return {"x": x.astype(np.float32), "n": n, "w": np.float32([1, 2, 0, -1])}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", GRAPHS)
 def test_each_number_of_samples_is_right_and_no_loop_is_left(name: str) -> None:
     before = model(GRAPHS[name])

@@ -652,7 +652,11 @@ def test_what_nothing_reads_is_removed() -> None:
 
 @pytest.mark.parametrize(
     "first",
-    [0, 25, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(50, 300, 25))],
+    [
+        0,
+        pytest.param(25, marks=pytest.mark.long),
+        *(pytest.param(seed, marks=pytest.mark.full) for seed in range(50, 300, 25)),
+    ],
 )
 def test_random_chains(first: int) -> None:
     for seed in range(first, first + 25):

@@ -70,6 +70,7 @@ EQUAL_LENGTHS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", EQUAL_LENGTHS)
 def test_equal_lengths_by_proof_are_not_mentioned(name: str) -> None:
     feeds = {

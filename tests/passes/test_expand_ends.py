@@ -189,6 +189,7 @@ MIXED = f"""{HEADER}g (seq(float[N,M]) xs, seq(float[K,2]) ms)
     }}"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("samples", LENGTHS)
 def test_number_of_samples(samples: int) -> None:
     """Several blocks, whole ones and not, beside a scan output and an insertion."""
@@ -204,6 +205,7 @@ def test_number_of_samples(samples: int) -> None:
     assert out["d"].shape == (0, 1, 2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("samples", LENGTHS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_number_of_samples_in_blocks(samples: int, axis: int) -> None:

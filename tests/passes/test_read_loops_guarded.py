@@ -74,6 +74,7 @@ def test_ranks_that_differ() -> None:
     assert same(before, read(before).model, mixed) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_auto_guards_a_loop_for_enough_samples(name: str) -> None:
     before = model(CASES[name])

@@ -74,6 +74,7 @@ PICKS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("opset", [11, 12, 15])
 @pytest.mark.parametrize("name", PICKS)
 def test_rows_are_counted_where_nothing_adds(name: str, opset: int) -> None:

@@ -55,6 +55,7 @@ def feed(*lengths: int) -> dict[str, np.ndarray]:
     return {"x": rows, "lengths": np.array(lengths)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("target", ["onnxruntime", "portable"])
 @pytest.mark.parametrize("name", BODIES)
 def test_segments_end_without_a_loop(name: str, target: str) -> None:

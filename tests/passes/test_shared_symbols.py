@@ -49,6 +49,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("strategy", get_args(Strategy))
 @pytest.mark.parametrize("name", CASES)
 def test_elements_have_memory_of_their_own(name: str, strategy: Strategy) -> None:

@@ -27,7 +27,10 @@ def load_file(path: pathlib.Path) -> ir.Model:
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("proven", [False, True], ids=["declared", "proven"])
+@pytest.mark.parametrize(
+    "proven",
+    [pytest.param(False, id="declared", marks=pytest.mark.long), pytest.param(True, id="proven")],
+)
 def test_pass_is_idempotent_and_deterministic(path: pathlib.Path, proven: bool) -> None:
     model, other = load_file(path), load_file(path)
     before = ir.to_proto(model)

@@ -104,6 +104,7 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("counted", ["rows", "others"])
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_ranks_that_the_exporter_declares_behind_it_are_not_believed(body, counted):

@@ -21,6 +21,7 @@ READ = "y = SequenceMap (s) <body = b (e) => (o) { r = Relu (e) o = Softmax <axi
 DEAD = "z = SequenceMap (s) <body = c (f) => (p) { q = Neg (f) p = Softmax <axis = 0> (q) }>"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
 @pytest.mark.parametrize(("first", "second"), [(READ, DEAD), (DEAD, READ)])
 def test_a_map_that_nothing_reads_leaves_the_others_whole(

@@ -255,6 +255,7 @@ def test_what_depends_on_the_rank_of_each_sample_is_folded() -> None:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
 @pytest.mark.parametrize(
     ("declared", "source"),

@@ -351,6 +351,7 @@ STAY_APART = {
 CASES = [*ELEMENTWISE, *WINDOWED, *BESIDE, *ARRANGED, *WINDOWS, *REDUCED]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_images_of_any_size(case: FlatCase) -> None:
     prove_flat(case)

@@ -57,6 +57,7 @@ def test_rows_that_are_cut_away(case: FlatCase, sizes: str) -> None:
     prove_flat(case, feeds=[images(SIZES[sizes])])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_image_at_all(case: FlatCase) -> None:
     prove_nothing(case)
@@ -116,6 +117,7 @@ MADE_WIDER = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", MADE_WIDER, ids=str)
 def test_an_axis_of_which_nothing_is_left_in_any_image_is_read(case: FlatCase) -> None:
     rng = np.random.default_rng(0)
@@ -133,6 +135,7 @@ g (seq(float[H,W,3]) xs, int64[1] to) => (float[T,w,3] out) {{
   out = ConcatFromSequence <axis = {axis}> (ys) }}"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("sizes", ["one empty", "all empty", "an image of no rows", "one left"])
 def test_samples_beside_an_axis_whose_one_size_is_not_known(sizes: str, axis: int) -> None:
@@ -190,6 +193,7 @@ MODES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -241,6 +245,7 @@ REGIONS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", [[(0, 5)], [(5, 0)], [(4, 3), (0, 5), (2, 2)]], ids=str)
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_region_of_an_image_of_nothing_is_an_error(

@@ -225,6 +225,7 @@ def test_elements_of_images(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 5))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES[::4], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)
@@ -252,6 +253,7 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", OUTSIDE, ids=str)
 def test_what_lies_outside_of_an_image_is_none_of_its_neighbours(case: FlatCase) -> None:
     large, small = drawn(case, 2)

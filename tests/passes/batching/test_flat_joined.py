@@ -120,11 +120,13 @@ LOOKED_UP = [
 CASES = [*JOINED, *REPEATED, *LOOKED_UP]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_images_of_any_size(case: FlatCase) -> None:
     prove_flat(case)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES[::3], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)

@@ -88,6 +88,7 @@ JOINED = [
 other sizes too, where ONNX has an error."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", [*CASES, *JOINED], ids=str)
 def test_bounds_that_nothing_compares(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 2, 5))
@@ -163,6 +164,7 @@ def pairs(sizes: Iterable[str], but: str = "") -> list[tuple[str, str]]:
     return [(n, s) for n, s in every if n != but and not (n == joined and "nothing" in s)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "sizes"), pairs(FITTING))
 def test_two_lists(name: str, sizes: str) -> None:
     after, feeds = reached(name), drawn(name, [letters(one) for one in FITTING[sizes]])

@@ -121,6 +121,7 @@ def test_parts_of_images(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 5))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES[::4], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)

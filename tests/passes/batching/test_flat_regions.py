@@ -33,6 +33,7 @@ def regions(mode: str) -> onnx.ModelProto:
           coordinate_transformation_mode = "tf_crop_and_resize"> (image, roi, , size) }}> }}""")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dims", [(3, 4), (3, 7), (5, 4), (6, 5)])
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_regions_are_cut_as_onnx_says(mode: str, dims: tuple[int, int]) -> None:

@@ -282,6 +282,7 @@ def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("element", ["uint8[1,H,W,3]", "int8[1,H,W,1]", "uint8[2,H,W,3]"])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
 def test_bytes_that_keep_their_rows_are_summed_in_floats(element: str, coordinates: str) -> None:

@@ -192,6 +192,7 @@ BY_MATRIX = [
 CASES = [*RESHAPED, *ALONG, *SPREAD, *BY_MATRIX]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_images_of_any_size(case: FlatCase) -> None:
     prove_flat(case)

@@ -51,6 +51,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_parts_of_images(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 5))

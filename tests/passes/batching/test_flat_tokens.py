@@ -45,6 +45,7 @@ TOKENS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", TOKENS, ids=str)
 def test_tokens(case: FlatCase) -> None:
     """Images are merged into lines, and lines are images again, without a loop."""

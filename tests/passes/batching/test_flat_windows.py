@@ -105,6 +105,7 @@ LINES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("one", [*CASES, *FIXED, *LINES], ids=str)
 def test_windows_of_images(one: FlatCase) -> None:
     prove_flat(one)

@@ -51,6 +51,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_samples_of_different_length(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 2, 6))

@@ -125,6 +125,7 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("batch", [0, 3])
 @pytest.mark.parametrize("case", LOOPS, ids=str)
 def test_steps_equal_those_of_the_body_run_alone(case: RaggedCase, batch: int) -> None:

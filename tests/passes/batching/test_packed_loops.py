@@ -380,6 +380,7 @@ g (seq(float[?,3]) xs, float[3,0] none, float[3] b) => (seq(float[]) ys) {
 }"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("strategy", ["auto", "fuse"])
 @pytest.mark.parametrize("lengths", [(0, 2), (2, 0), (1, 2), (2, 2), (0, 0)], ids=str)
 def test_samples_of_unequal_length_may_carry_what_grows(

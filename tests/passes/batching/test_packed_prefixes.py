@@ -83,6 +83,7 @@ FEEDS = [feeds(*lengths) for lengths in LENGTHS]
 FEEDS += [poisoned(7, value) for value in (np.inf, -np.inf, np.nan)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("lacks", [(), ("Loop", "Scan", "If")], ids=["", "without If"])
 @pytest.mark.parametrize("name", WHOLE)
 def test_no_row_is_copied_for_a_sample(name: str, lacks: tuple[str, ...]) -> None:

@@ -122,6 +122,7 @@ OWN = """g ({kind}[N,{dims}] x, int64[N] k) => ({kind}[N,?,?] rs, int64[N,?,?] p
 }}"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["float", "int64", "int32"])
 @pytest.mark.parametrize(("axis", "largest"), [(0, 1), (1, 1), (-1, 0), (-2, 0)])
 def test_a_number_of_each_sample_of_one_shape(kind: str, axis: int, largest: int) -> None:

@@ -63,6 +63,7 @@ def feed(name: str, *numbers: int) -> dict[str, np.ndarray]:
     return {"x": x, "n": np.array(numbers, np.int64), "w": np.ones(shape, np.float32)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_a_number_of_each_sample(name: str) -> None:
     before = model(graph(name))

@@ -102,6 +102,7 @@ TARGETS = pytest.mark.parametrize("target", ["onnxruntime", "portable"])
 LENGTHS = [(), (3,), (0,), (2, 0, 3), (0, 0, 0), (2, 2, 2), (1, 7, 1), ONE_LONG]
 
 
+@pytest.mark.sampled
 @TARGETS
 @pytest.mark.parametrize("opset", [12, 13, 15, 17])
 @pytest.mark.parametrize("op", REDUCTIONS)
@@ -115,6 +116,7 @@ def test_softmax_over_rows_equals_the_loop(op: str, target: str) -> None:
     _prove(_untyped(_model(op, 15)), [_feeds(one) for one in LENGTHS], target)
 
 
+@pytest.mark.sampled
 @TARGETS
 @pytest.mark.parametrize("opset", [12, 15])
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])

@@ -51,6 +51,7 @@ def test_it_reads_the_place(name: str, places: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(made["rs"], expected["rs"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", AXES)
 @pytest.mark.parametrize("place", [5, -1, -6, 9, 2**40])
 def test_no_place_is_an_error_as_it_was(name: str, place: int) -> None:
@@ -240,6 +241,7 @@ BOTH = "v = Squeeze (cut, axes)  r = Unsqueeze (v, zero)"
 FIRST = "v = Squeeze (cut, zero)  r = ReduceSum <keepdims = 1> (v, zero)"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("data", ["w", "row"])
 @pytest.mark.parametrize(
     ("width", "nodes", "q"),

@@ -161,6 +161,7 @@ COUNTED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", COUNTED)
 def test_windows_that_are_not_counted_by_what_fits(name: str) -> None:
     """Those behind the last row are empty."""

@@ -172,6 +172,7 @@ def compare(given: onnx.ModelProto, model: ir.Model, feeds: dict[str, Any]) -> N
     np.testing.assert_array_equal(rewriter.run(model, feeds)["y"], expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("text", "numbers"), CASES.values(), ids=CASES)
 def test_numbers_are_handed_over_as_shapes(text: str, numbers: int) -> None:
     given, model, modified = kept(text)

@@ -63,6 +63,7 @@ def test_in_a_map(name: str) -> None:
     assert same(before, found.model, *given) >= len(given) - 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("begin", [0.1, 1e-10, 1e20, -3e7, np.inf, np.nan, -0.3])
 def test_what_rounds_rounds_as_in_the_loop(begin: float) -> None:
     before = model(collected("counted", ROW, "s2 = Sub (z, s)", "b", SCALED))

@@ -849,6 +849,7 @@ def test_a_pattern_of_an_older_opset(name: str, opset: int) -> None:
 SIZES = ((0, 2), (1, 1), (2, 0), (3, 1), (3, 7))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [n for n, c in CASES.items() if not c.collected and c.nests])
 def test_a_pattern_inside_of_a_map(name: str) -> None:
     case = CASES[name]
@@ -863,6 +864,7 @@ def test_a_pattern_inside_of_a_map(name: str) -> None:
 SPOILT = [np.nan, np.inf, -np.inf]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name",
     [

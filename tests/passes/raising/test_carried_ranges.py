@@ -160,6 +160,7 @@ def feeds(length: int, seed: int = 0) -> Mapping[str, np.ndarray]:
 FEEDS = [feeds(length, seed) for length in (0, 1, 2, 7, 64) for seed in (0, 1)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("opset", [16, 18])
 @pytest.mark.parametrize("name", RANGES)
 def test_ranges_that_are_written_end_without_a_loop(name: str, opset: int) -> None:
@@ -280,6 +281,7 @@ def prove_rows(before: onnx.ModelProto) -> None:
     assert same(before, found.model, *more) == len(more)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ROWS)
 def test_several_writes_and_rows_of_its_own(name: str) -> None:
     prove_rows(of_rows(*ROWS[name]))

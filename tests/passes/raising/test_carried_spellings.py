@@ -256,6 +256,7 @@ def test_it_ends_without_a_loop_inside_of_another(name: str) -> None:
     prove(text, *(nested_feeds(*pair) for pair in [(0, 3), (2, 0), (3, 1), (2, 7)]))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name",
     [
@@ -280,6 +281,7 @@ def test_a_nan_or_an_infinity_does_what_it_does_in_the_loop(name: str) -> None:
     prove(CASES[name].text("counted"), *many)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("compare", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_the_number_of_the_best_so_far_is_known_of_all_iterations(

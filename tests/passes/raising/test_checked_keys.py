@@ -80,6 +80,7 @@ JOINED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", JOINED)
 def test_what_is_joined_to_a_row_at_a_checked_key(name: str) -> None:
     before = model(JOINED[name], 18)
@@ -110,6 +111,7 @@ FLAGGED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FLAGGED)
 def test_rows_at_keys_under_a_flag(name: str) -> None:
     before = model(FLAGGED[name], 18)
@@ -155,6 +157,7 @@ NEAR = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NEAR)
 def test_what_is_close_to_it_stays_and_computes_what_it_did(name: str) -> None:
     before = model(NEAR[name], 18)

@@ -43,6 +43,7 @@ def test_integers_within_bounds() -> None:
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", BOUNDS)
 def test_a_nan_stays_and_an_infinity_is_cut(name: str) -> None:
     body = f"{BOUNDS[name]}  y = Identity (s)"

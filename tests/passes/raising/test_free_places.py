@@ -87,6 +87,7 @@ def written(kind: tuple[str, ...]) -> str:
     return TEXT.format(type=type_, term=term, size=size, free=free, body=body)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", KINDS)
 def test_the_first_value_stays(name: str) -> None:
     kind = KINDS[name]

@@ -58,6 +58,7 @@ def _text(name: str, dialect: str = "counted") -> str:
     return loop(dialect, STATE, SEEN[name], begin, collected="float[4]", prepare=prepare)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", ["counted", "endless", "while", "scan"])
 @pytest.mark.parametrize("name", SEEN)
 def test_state_of_each_key_ends_without_a_loop(name: str, dialect: str) -> None:

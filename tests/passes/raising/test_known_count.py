@@ -24,6 +24,7 @@ def decided(before: onnx.ModelProto, **options: Any) -> tuple[Decision, onnx.Mod
     return decision, found.model
 
 
+@pytest.mark.sampled
 @pytest.mark.quick
 @pytest.mark.parametrize("reduction", ["ReduceSum", "ReduceMean", "ReduceMax"])
 @pytest.mark.parametrize("count", [1, 2, 3, 5])

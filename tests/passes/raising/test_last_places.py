@@ -94,6 +94,7 @@ def with_number(body: str, dialect: str) -> str:
     return number + body
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", WRITES)
 def test_the_last_row_of_a_place_holds(name: str, dialect: str) -> None:

@@ -88,6 +88,7 @@ CAPTURED = """c = ReduceSum <keepdims = 0> (w) one = Constant <value_float = 1.0
       p = Greater (c, one) t = Constant"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("options", [{}, {"uniform": ["xs"]}, {"strategy": "fuse"}], ids=str)
 @pytest.mark.parametrize("steps", [CAPTURES, DRAWN], ids=["merged", "not merged"])
 def test_nothing_is_left_of_plans_that_were_not_taken(

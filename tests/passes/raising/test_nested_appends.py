@@ -125,6 +125,7 @@ def feeds(n: int) -> Mapping[str, np.ndarray]:
     return {"x": rows[0], "v": rows[1], "k": rng.integers(0, 4, n)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_it_ends_without_a_loop(name: str) -> None:
     before = model(CASES[name], 18)
@@ -172,6 +173,7 @@ NEAR = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NEAR)
 def test_what_is_close_to_it_computes_what_it_did(name: str) -> None:
     before = model(NEAR[name], 18)

@@ -117,6 +117,7 @@ WIDE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", WIDE)
 def test_a_loop_is_faster_for_wide_rows(name: str) -> None:
     body, dtype, collects, widest = WIDE[name]

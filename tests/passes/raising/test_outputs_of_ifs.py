@@ -84,6 +84,7 @@ BEHIND = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", ["counted", "while"])
 @pytest.mark.parametrize("name", BEHIND)
 def test_a_count_is_read_behind_the_if(name: str, dialect: str) -> None:

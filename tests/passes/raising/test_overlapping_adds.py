@@ -50,6 +50,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_no_loop_is_left(name: str) -> None:
     wide = {"side by side": 4, "more places than are followed one by one": 128}.get(name, 8)

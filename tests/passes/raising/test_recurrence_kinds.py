@@ -134,6 +134,7 @@ def _cases() -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "dialect"), _cases())
 def test_a_kind_ends_without_a_loop(name: str, dialect: str) -> None:
     case = KINDS[name]
@@ -178,6 +179,7 @@ NEAR = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NEAR)
 def test_what_is_close_to_a_kind_stays_a_loop(name: str) -> None:
     state, body, begin, op_type = NEAR[name]

@@ -101,6 +101,7 @@ def graph(name: str, dialect: str) -> str:
     return loop(dialect, state, body, BEGIN[state], prepare=PREPARE, collected=collected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", READS)
 def test_places_that_are_read_again(name: str, dialect: str) -> None:

@@ -75,6 +75,7 @@ def feed(length: int) -> dict[str, np.ndarray]:
     return {"x": np.random.default_rng(length).normal(size=(length, 3)).astype(np.float32)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_they_are_running_products_and_sums(name: str) -> None:
     before = model(graph(CASES[name]))
@@ -106,6 +107,7 @@ NEAR = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NEAR)
 def test_near_misses_compute_what_they_did(name: str) -> None:
     before = model(graph(NEAR[name]))

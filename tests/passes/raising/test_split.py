@@ -251,6 +251,7 @@ SEVERAL = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("auto", [True, False])
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_loop_that_carries_several_values_keeps_its_recurrence(name: str, auto: bool) -> None:

@@ -116,6 +116,7 @@ def state_of(name: str) -> str:
     return PLANES if PLANES in TILES[name] else CANVAS
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TILES)
 def test_tiles_end_without_a_loop(name: str) -> None:
     before = model(TILES[name], 18)

@@ -123,6 +123,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("comparison", ["Greater (h, best)", "Less (h, best)", "Less (best, h)"])
 @pytest.mark.parametrize("name", BESIDE)
 def test_what_belongs_to_the_best_value_stays_once_it_is_spoilt(

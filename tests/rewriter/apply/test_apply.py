@@ -16,6 +16,7 @@ import onnx
 import pytest
 
 from rewriter.cli import main
+from rewriter.commands.apply import told_rate
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -424,3 +425,10 @@ def test_an_output_called_like_another_column_is_refused(
     assert _apply(tmp_path) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("rate", "told"), [(0.126, "0.13"), (9.96, "10"), (10, "10"), (3056.6, "3,057")]
+)
+def test_few_samples_a_second_are_told_in_two_digits(rate: float, told: str) -> None:
+    assert told_rate(rate) == f"{told} samples a second"

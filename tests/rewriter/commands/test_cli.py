@@ -174,6 +174,7 @@ class TestBadInput:
 
 
 class TestUsage:
+    @pytest.mark.quick
     @pytest.mark.parametrize(
         ("words", "message"),
         [
@@ -188,7 +189,9 @@ class TestUsage:
             ),
             ("--target trt explain in.onnx", "write seqmap explain --target ..."),
             ("-v explain in.onnx", "-v stands in front of the command"),
-            ("optimize in.onnx", "OUT"),
+            ("in.onnx", "required: OUT; seqmap explain IN says what would be done"),
+            ("optimize in.onnx", "OUT; seqmap explain IN says what would be done, and writes no"),
+            ("validate in.onnx", "required: B; seqmap validate --help lists the options"),
             ("optimize in.onnx out.onnx --strategy best", "invalid choice: 'best'"),
             ("explain in.onnx --target mars", "invalid choice: 'mars'"),
             ("explain in.onnx --require fast", "invalid choice: 'fast'"),
@@ -299,6 +302,7 @@ def test_as_a_process(rows: Path, tmp_path: Path) -> None:
     assert out.exists()
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_bug(rows: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "rewriter.cli", "explain", rows],

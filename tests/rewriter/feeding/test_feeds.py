@@ -344,6 +344,12 @@ class TestFiles:
             "x__len",
         ]
 
+    def test_names_alone(self):
+        arrays = {"xs__0": np.zeros(2), "xs__1": np.ones(1), "x": np.zeros(1)}
+        feeds = read_feeds(arrays, model("seq(double[N]) xs, double[1] x"))
+        assert [item.shape for item in feeds["xs"]] == [(2,), (1,)]
+        assert feeds["x"].tolist() == [0]
+
     def test_expected_outputs(self):
         graph = model(
             "float[N] x",
@@ -367,6 +373,21 @@ class TestFiles:
                 {},
                 "has no input 'xs': add an array in__xs__len or in__xs__0; it holds nothing",
                 id="missing-sequence",
+            ),
+            pytest.param(
+                {"xs__len": np.int64(0), "y": np.zeros(1)},
+                "has no input 'x': add an array x; it holds xs__len, y",
+                id="missing-of-names-alone",
+            ),
+            pytest.param(
+                {"x": np.zeros(1)},
+                "has no input 'xs': add an array xs__len or xs__0; it holds x",
+                id="missing-sequence-of-names-alone",
+            ),
+            pytest.param(
+                {"xs__len": np.int64(0), "x": np.zeros(1), "z": np.zeros(1)},
+                "has arrays that belong to no input of the model: z; rename or remove them",
+                id="surplus-of-names-alone",
             ),
             pytest.param(
                 {"in__xs__len": np.int64(0)},

@@ -104,6 +104,7 @@ def test_lists_give_what_the_model_as_given_does(name: str) -> None:
         assert_same(rewriter.run(CASES[name], {"xs": xs})["ys"], found)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_behind_an_element_means_nothing(name: str) -> None:
     new = padded(CASES[name])

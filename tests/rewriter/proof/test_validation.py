@@ -204,6 +204,7 @@ def test_an_input_with_a_default_may_be_gone():
 
 
 class TestFeeds:
+    @pytest.mark.sampled
     @pytest.mark.parametrize(
         "graph",
         [

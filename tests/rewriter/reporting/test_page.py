@@ -111,6 +111,41 @@ def test_the_page_is_balanced_and_says_what_the_text_says() -> None:
         assert told in page.text, told
 
 
+def test_the_counts_say_that_of_several_forms_one_runs() -> None:
+    for decision, told in (
+        (Decision("m", "Loop", Verdict.GUARDED), "all branches counted, of which one runs"),
+        (Decision("m", "Loop", Verdict.FISSIONED, few=3), "all branches counted, of which one"),
+        (Decision("m", "Loop", Verdict.FISSIONED), "in the new model, branches included"),
+    ):
+        assert told in Page(Report([decision], OperatorCounts(), OperatorCounts()).to_html()).text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        ("before fails", "1 of 2inputs verified, as given it fails on 1"),
+        ("skipped", "1 of 2inputs verifiednot asked"),
+    ],
+)
+def test_the_tile_says_where_the_model_as_given_fails(verdict: str, told: str) -> None:
+    case = {"description": "length 1", "engine": "reference", "max_abs_error": 0.0}
+    proof = {
+        "ok": True,
+        "differs": False,
+        "verified": 1,
+        "cases": [
+            {**case, "verdict": "equal", "ran_body": True},
+            {**case, "verdict": verdict, "ran_body": False},
+        ],
+        "repairs": [],
+        "skipped": 0,
+        "summary": "verified",
+        "budget": {"seconds": 1, "bytes": 0},
+    }
+    report = Report([], OperatorCounts(), OperatorCounts(), verification=proof)
+    assert told in Page(report.to_html()).text
+
+
 def test_nodes_that_follow_from_a_cause_are_folded() -> None:
     page = Page(Report([FOLDED], OperatorCounts(), OperatorCounts()).to_html())
     assert "1 node that depend on it" not in page.text

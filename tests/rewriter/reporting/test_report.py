@@ -205,7 +205,9 @@ def made(verdict: Verdict) -> Decision:
     return Decision("m", "SequenceMap", verdict)
 
 
-PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repairs": []}
+EQUAL, FAILS = {"verdict": "equal"}, {"verdict": "before fails"}
+PROOF = {"ok": True, "differs": False, "verified": 8, "cases": [EQUAL] * 8, "repairs": []}
+PARTLY = {**PROOF, "verified": 7, "cases": [*[EQUAL] * 7, FAILS]}
 
 
 @pytest.mark.parametrize(
@@ -275,8 +277,9 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
             "rewritten: still a loop, of another form; not",
         ),
         ({"before": OperatorCounts({"SequenceAt": 2})}, "holds 2 sequence operators; rewritten"),
-        ({"verification": PROOF}, "; verified on 7 of 8 inputs"),
-        ({"verification": {**PROOF, "repairs": [{}]}}, "on 7 of 8 inputs, 1 map repaired"),
+        ({"verification": PROOF}, "; verified on 8 of 8 inputs"),
+        ({"verification": PARTLY}, "; verified on 7 of 8 inputs, as given it fails on 1"),
+        ({"verification": {**PROOF, "repairs": [{}]}}, "on 8 of 8 inputs, 1 map repaired"),
         ({"verification": {**PROOF, "ok": False}}, "; nothing could be verified"),
         (
             {"verification": {**PROOF, "ok": False, "differs": True}},

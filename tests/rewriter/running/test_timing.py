@@ -83,6 +83,15 @@ def test_the_text() -> None:
         ),
         (table((0, 1.0, 2.0)), "the model as given is the faster one; these inputs have one size"),
         (
+            table((1, 1.0, 1.04), (4, 1.04, 1.0)),
+            "\nneither is faster by more than a twentieth at all of these sizes",
+        ),
+        (table((1, 1.0, 1.04), (4, 1.06, 1.0)), "gains from about 2 samples on; below"),
+        (
+            table((0, 1.03, 1.0)),
+            "\nneither is faster by more than a twentieth at this size, the only one",
+        ),
+        (
             table((1, 2.0, 1.0), nothing_to_do=True),
             "\nnothing to rewrite: both are the model as given\n",
         ),
@@ -98,6 +107,9 @@ def test_the_text() -> None:
         "one size",
         "one size, faster",
         "one size, slower",
+        "alike",
+        "alike but for one",
+        "one size, alike",
         "the same",
     ],
 )

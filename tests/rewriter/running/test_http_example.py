@@ -39,6 +39,7 @@ BAD = [
     (lambda n: json.dumps({"xs": [["a", "b", "c"]]}), lambda n: "is of type <U1"),
     (lambda n: "{}", lambda n: "no value for input 'xs'"),
     (lambda n: f"{{{n}", lambda n: "not JSON"),
+    (lambda n: "[" * 10_000 + str(n), lambda n: "not JSON"),
     (lambda n: json.dumps([n]), lambda n: "not a mapping of inputs"),
 ]
 

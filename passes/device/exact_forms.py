@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
+from passes.device.running_sums import running_sum
 from passes.device.sorted_unique import sorted_unique
 from passes.graph.made import operand
 
@@ -86,6 +87,9 @@ _EXTREME = ExactForm(
 EXACT: Mapping[str, ExactForm] = {
     "ArgMax": _EXTREME,
     "ArgMin": _EXTREME,
+    "CumSum": ExactForm(
+        running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=15
+    ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(

@@ -88,7 +88,7 @@ EXACT: Mapping[str, ExactForm] = {
     "ArgMax": _EXTREME,
     "ArgMin": _EXTREME,
     "CumSum": ExactForm(
-        running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=15
+        running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=13
     ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),

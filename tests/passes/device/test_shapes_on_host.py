@@ -84,6 +84,16 @@ def test_a_device_that_holds_sequences_reads_shapes_itself() -> None:
     assert not formed(CASES["a whole shape"][0], "cuda")[2]
 
 
+@pytest.mark.parametrize("op", ["Neg", "Shape"])
+def test_a_device_that_has_the_other_type_would_read_it_itself(op: str) -> None:
+    model = from_proto(onnx.parser.parse_model(CASES["a whole shape"][0]))
+
+    def has_kernel(node: ir.Node, dtype: ir.DataType | None) -> bool:
+        return node.op_type == op if dtype == ir.DataType.INT8 else node.op_type != "SequenceAt"
+
+    assert not ShapesOnHostPass(has_kernel)(model).modified
+
+
 def test_the_adapter_is_handed_no_element() -> None:
     if reason := software_gpu.why_not():
         pytest.skip(reason)

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.distribution``. One model a row, from a light body to a heavy one: what a
 sample costs in one process, what reading and writing it costs, what Ray takes to start and to
-hand it over, and from these what a cluster would do. Needs ``seqmap[apply,ray]``. With
-``--samples 500`` it only prints.
+hand it over, and from these what a cluster would do; then many samples from file to file by each
+engine. Needs ``seqmap[apply,ray]``. With ``--samples 500`` it only prints.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rewriter
-from benchmarks.distribution_costs import WIDTH, Costs, written
+from benchmarks.distribution_costs import WIDTH, Costs, Throughput, written
+from rewriter.apply.columns import write_column
 from rewriter.apply.parts import Job
 from rewriter.apply.results import columns_of
 from rewriter.apply.workers import Task, apply_parts
@@ -37,6 +38,8 @@ _PART = 1024
 _BATCH = 256
 _HANDED = 50
 _SAMPLES = 16_000
+_MANY = 100_000
+_WORKERS = 2
 
 
 def text_of(layers: int) -> str:
@@ -102,6 +105,49 @@ def measure(name: str, layers: int, count: int) -> Costs:
     return Costs(name, single, compute, max(alone - compute, 0.0), start, local, shuffled)
 
 
+def throughput(name: str, layers: int, count: int) -> Throughput:
+    """Measure how many samples a second each engine takes from file to file, its start included.
+
+    The model as given runs a sample at a time, in memory, over a tenth of them.
+    """
+    given, samples = model_of(layers), draw(count)
+    few = samples[: count // 10]
+    one = rewriter.Predictor(given, batch_size=1)
+    begun = time.perf_counter()
+    outputs = [result.outputs for result in one(few)]
+    single = len(few) / (time.perf_counter() - begun)
+    packed = rewriter.optimize(given, tensor_io=True)
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        onnx.save(packed, folder / "model.onnx")
+        kind = pa.list_(pa.list_(pa.float32()))
+        table = pa.table({"xs": write_column(samples, kind)})
+        pq.write_table(table, folder / "in.parquet", row_group_size=4096)
+        del samples, table
+        rates = [_rate(folder, engine, count, outputs) for engine in ("local", "ray")]
+    return Throughput(name, count, single, *rates)
+
+
+def _rate(
+    folder: pathlib.Path, engine: str, count: int, expected: list[dict[str, Any] | None]
+) -> float:
+    """Return the samples a second of an engine; the first results must be those expected."""
+    out = folder / engine
+    out.mkdir()
+    task = Task(folder / "model.onnx", folder / "in.parquet", out)
+    task = task.with_columns((("ys", np.dtype(np.float32), 2),))
+    begun = time.perf_counter()
+    parts = list(apply_parts(task, Job("", "", count, None, _PART).parts, engine, _WORKERS))
+    seconds = time.perf_counter() - begun
+    assert sum(samples for samples, _ in parts) == count
+    assert not sum(errors for _, errors in parts)
+    found = pq.read_table(out / "part-00000.parquet").column("ys").to_pylist()
+    for row, right in zip(found, expected, strict=False):
+        assert right is not None
+        np.testing.assert_allclose(np.reshape(row, (-1, WIDTH)), right["ys"], atol=1e-4)
+    return count / seconds
+
+
 def _best(run: Callable[[], Any]) -> float:
     """Return the seconds of the fastest run; one that tells its own seconds is believed."""
     times = []
@@ -165,7 +211,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=_SAMPLES, help="fewer: prints, no file")
     count = parser.parse_args().samples
-    text = written([measure(name, layers, count) for name, layers in LAYERS.items()])
+    many = _MANY if count >= _SAMPLES else count
+    text = written(
+        [measure(name, layers, count) for name, layers in LAYERS.items()],
+        [throughput(name, layers, many) for name, layers in LAYERS.items() if name != "medium"],
+    )
     print(text)
     if count >= _SAMPLES:
         RESULTS.write_text(text, "utf-8")

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import platform
 
-__all__ = ["WIDTH", "Costs", "written"]
+__all__ = ["WIDTH", "Costs", "Throughput", "written"]
 
 WIDTH = 16
 """The floats of a row."""
@@ -64,7 +64,26 @@ class Costs:
         return self.start / (self.alone * (1 - 1 / workers))
 
 
-def written(rows: list[Costs]) -> str:
+@dataclasses.dataclass(frozen=True)
+class Throughput:
+    """Samples a second of one model by the clock.
+
+    Attributes:
+        name: The model.
+        samples: How many samples were applied.
+        single: The model as given, a sample a run, in memory.
+        local: Two processes of ``seqmap apply``, from file to file, their start included.
+        ray: The same of two actors of Ray.
+    """
+
+    name: str
+    samples: int
+    single: float
+    local: float
+    ray: float
+
+
+def written(rows: list[Costs], throughputs: list[Throughput]) -> str:
     """Return the tables."""
     head = (
         "# Distribution\n\nWritten by `python -m benchmarks.distribution` on "
@@ -84,6 +103,20 @@ def written(rows: list[Costs]) -> str:
                 *(f"{seconds:.1f}" for seconds in (row.local, row.start)),
             ]
             for row in rows
+        ],
+    )
+    rates = _table(
+        [
+            "samples a second",
+            "samples",
+            "as given, one by one, in memory",
+            "local, 2 workers",
+            "Ray, 2 workers",
+        ],
+        [
+            [row.name, f"{row.samples:,}"]
+            + [f"{rate:,.0f}" for rate in (row.single, row.local, row.ray)]
+            for row in throughputs
         ],
     )
     counts = [f"{count} workers" for count in CLUSTER]
@@ -117,7 +150,9 @@ def written(rows: list[Costs]) -> str:
         ],
     )
     estimated = "\n\n".join([slower, pays, handed, many])
-    return "\n".join([head, "## Measured\n", measured, "\n## Estimated\n", estimated, ""])
+    begun = "The engines go from Parquet to Parquet by the clock, their start included.\n"
+    parts = [head, "## Measured\n", measured, "", begun, rates, "\n## Estimated\n", estimated, ""]
+    return "\n".join(parts)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.device.sorted_unique import sorted_unique
+from passes.graph.graphs import constant_value
 from passes.graph.made import operand
 
 __all__ = ["EXACT", "ExactForm", "Needs"]
@@ -80,12 +81,49 @@ def _filled(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value]
     return [ops.op("Expand", [ops.builder.constant(number), operand(node, 0)])]
 
 
+_STEPS = 31
+"""Devices that are asked have no axis of 2^31 places."""
+
+
+def _running_sum(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Add what stands 1, 2, 4, ... places in front, in as many steps as a length has bits.
+
+    ``[1, 1, 1, 1]`` becomes ``[1, 2, 2, 2]`` and then ``[1, 2, 3, 4]``. Floats would round
+    otherwise than in their order.
+    """
+    x, axis = operand(node, 0), constant_value(operand(node, 1))
+    if dtype not in (_T.INT32, _T.INT64) or axis is None:
+        return None
+    place = int(axis.reshape(()))
+    is_reversed = bool(node.attributes.get_int("reverse", 0))
+    count = ops.shape(x, place, place + 1 if place != -1 else None)
+    shifts = ops.op("Min", [ops.ints(*(2**step for step in range(_STEPS))), count])
+    starts = shifts if is_reversed else ops.op("Sub", [count, shifts])
+    bounds = [_parts(one, ops) for one in (starts, ops.op("Add", [starts, count]))]
+    nothing, total = ops.op("Sub", [x, x]), x
+    for start, end in zip(*bounds, strict=True):
+        pair = [total, nothing] if is_reversed else [nothing, total]
+        both = ops.op("Concat", pair, {"axis": place})
+        shifted = ops.op("Slice", [both, start, end, ops.ints(place)])
+        total = ops.op("Add", [total, shifted])
+    return [ops.op("Sub", [total, x]) if node.attributes.get_int("exclusive", 0) else total]
+
+
+def _parts(numbers: ir.Value, ops: Operators) -> list[ir.Value]:
+    """Return each number of a vector as a vector."""
+    inputs = [numbers, ops.ints(*[1] * _STEPS)]
+    return list(ops.builder.node("Split", inputs, {"axis": 0}, outputs=_STEPS).outputs)
+
+
 _EXTREME = ExactForm(
     _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
 )
 EXACT: Mapping[str, ExactForm] = {
     "ArgMax": _EXTREME,
     "ArgMin": _EXTREME,
+    "CumSum": ExactForm(
+        _running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=13
+    ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(

@@ -49,8 +49,8 @@ class Job:
 
     @property
     def parts(self) -> list[tuple[int, int, int]]:
-        """The number of each part and its range of rows."""
-        starts = range(0, self.rows, self.part_size)
+        """The number of each part and its range of rows; one that is empty where no row is."""
+        starts = range(0, self.rows or 1, self.part_size)
         return [(k, a, min(a + self.part_size, self.rows)) for k, a in enumerate(starts)]
 
 

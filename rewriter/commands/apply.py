@@ -13,12 +13,13 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from rewriter.apply.parts import Job, OutputFolder, state_of
 from rewriter.apply.results import check_names, columns_of
-from rewriter.apply.rows import ParquetRows, files_of, open_rows
+from rewriter.apply.rows import ParquetRows, Rows, files_of, open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
 from rewriter.model_files import models
 from rewriter.model_files.model_facts import external_tensors
+from rewriter.running.predictor import Prediction, Predictor
 
 __all__ = ["USAGE", "add_options", "execute", "told_rate"]
 
@@ -100,7 +101,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         job = Job.of(args.model, args.source, len(rows), args.id, args.part_size, state)
         folder = OutputFolder(args.out, ())
         # The first batch fails here, before OUT is made.
-        first = list(predictor(rows.read(0, args.batch_size)[1]))
+        first = _first_right(predictor, rows, args.batch_size)
     if isinstance(rows, ParquetRows) and (complaint := rows.unfit_ids()):
         console.warn(complaint)
     task = task.with_columns(columns_of(first, predictor.outputs))
@@ -133,6 +134,15 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         )
         return _TOO_MANY_ERRORS
     return 0
+
+
+def _first_right(predictor: Predictor, rows: Rows, size: int) -> list[Prediction]:
+    """Return the first sample that goes well, whose outputs tell the types of their columns."""
+    for start in range(0, len(rows), size):
+        for result in predictor(rows.read(start, start + size)[1]):
+            if result.outputs is not None:
+                return [result]
+    return []
 
 
 def _weights(model: ir.Model) -> list[Path]:

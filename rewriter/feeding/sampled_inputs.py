@@ -106,11 +106,19 @@ def element_type(spec: InputSpec) -> np.dtype[Any]:
 
 
 def _typed(value: Array, wanted: np.dtype[Any]) -> Array:
-    """Return an array as another type of its kind where each integer stays, each float finite."""
-    if value.dtype == wanted or value.dtype.kind != wanted.kind or wanted.kind not in "iuf":
+    """Return an array as another type of its kind where each integer stays, each float finite.
+
+    Signed and unsigned integers are of one kind: JSON and pandas know none without a sign.
+    """
+    one, other = (_WHOLE if kind in _WHOLE else kind for kind in (value.dtype.kind, wanted.kind))
+    if value.dtype == wanted or one != other or wanted.kind not in "iuf":
         return value
     with np.errstate(over="ignore"):
         found = value.astype(wanted)
     if wanted.kind == "f":
         return value if (np.isinf(found) & np.isfinite(value)).any() else found
-    return value if (found != value).any() else found
+    is_kept = (found.astype(value.dtype) == value) & ((found < 0) == (value < 0))
+    return found if is_kept.all() else value
+
+
+_WHOLE = "iu"

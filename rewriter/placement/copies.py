@@ -13,7 +13,7 @@ from rewriter.placement.kernel_table import Kernel
 __all__ = ["count_copies"]
 
 
-def count_copies(graph: ir.Graph, placed: Mapping[ir.Node, Kernel]) -> int:
+def count_copies(graph: ir.Graph, placed: Mapping[ir.Node, Kernel], *, merges: bool = True) -> int:
     """Return how many nodes are inserted into one graph to copy a value.
 
     A value that is made on one side and read on the other is copied once, whoever reads it. Inputs
@@ -23,10 +23,12 @@ def count_copies(graph: ir.Graph, placed: Mapping[ir.Node, Kernel]) -> int:
     Args:
         graph: A graph, without those inside of its nodes.
         placed: The kernels of those of its nodes that are on the device.
+        merges: Whether onnxruntime computes the nodes, and makes one of some, not a runtime that
+            takes over whole parts of the graph.
     """
     made: dict[bool, set[ir.Value]] = {True: set(), False: set()}
     read: dict[bool, set[ir.Value]] = {True: set(), False: set()}
-    ranges = [node for node in placed if _becomes_a_slice(node, placed)]
+    ranges = [node for node in placed if merges and _becomes_a_slice(node, placed)]
     for node in graph:
         if not node.domain and node.op_type == "Constant":
             continue

@@ -10,6 +10,7 @@ from passes.device.decided_on_device import DecidedOnDevicePass
 from passes.device.device_forms import DeviceFormsPass, HasKernel
 from passes.device.device_numbers import DeviceNumbersPass
 from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
+from passes.device.shapes_on_host import ShapesOnHostPass
 from passes.device.whole_shapes import WholeShapesPass
 from passes.gathered_ranges import GatheredRangesPass
 from passes.graph.graphs import all_graphs, all_nodes, default_opset
@@ -39,7 +40,7 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     has_kernel, on_host = kernels_of(name, model), reads_on_host(name, model)
     if not keeps_numbers(name):
-        return [DeviceFormsPass(has_kernel)]
+        return [DeviceFormsPass(has_kernel), ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),

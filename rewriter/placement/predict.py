@@ -114,7 +114,7 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
             reason = SHAPES if node in kept else str(found[node])
             path = place.prefix + local_name(node, number)
             host.append(HostNode(path, node.op_type, reason, node in kept))
-        made = count_copies(place.graph, placed)
+        made = count_copies(place.graph, placed, merges=table.kind != "list")
         copies += made
         if place.loop and made:
             looped[place.loop] = looped.get(place.loop, 0) + made

@@ -99,7 +99,7 @@ def create_app(model: str | None = None, batch_size: int = 64) -> FastAPI:
         predictor = request.app.state.predictor
         try:
             given = await request.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             return answer({"error": "the body is not JSON"}, 400)
         if not isinstance(given, dict):
             return answer({"error": "the body is not a mapping of inputs"}, 400)

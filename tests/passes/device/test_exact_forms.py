@@ -19,6 +19,8 @@ from rewriter.target_table import find_target
 BIG = np.array([[2**62 + 1, -(2**63), 5], [5, 2**62 + 1, 2**62]])
 NONE = BIG[:0]
 PADS = "p = Constant <value = int64[4] {1, 0, 2, 1}> ()"
+SUMMED_BEFORE = "a = Constant <value = int64 {0}> () y = CumSum (x, a)"
+SUMMED = "a = Constant <value_int = 0> () y = CumSum (x, a)"
 UNIQUE = "(int64[N,M] x) => (int64[K] y, int64[K] i, int64[L] v, int64[K] c)"
 # Signature, body, feeds.
 CASES = {
@@ -194,9 +196,43 @@ def prove_form(signature: str, body: str, feeds: list) -> None:
     assert [one for one in placement.host if not one.is_shapes] == []
 
 
+SUMS = {
+    "rows": ("", "-2", BIG),
+    "places of a row": ("", "1", BIG.astype(np.int32)),
+    "from behind, without itself": ("<reverse = 1, exclusive = 1>", "-1", BIG),
+    "without itself": ("<exclusive = 1>", "0", np.arange(300).reshape(100, 3)),
+    "from behind": ("<reverse = 1>", "0", np.arange(300).reshape(100, 3)),
+    "of nothing": ("", "0", NONE),
+    "of empty rows": ("<exclusive = 1>", "1", BIG[:, :0]),
+}
+
+
+@pytest.mark.parametrize(("attributes", "axis", "x"), SUMS.values(), ids=SUMS)
+def test_integers_are_summed_where_only_floats_have_a_kernel(
+    attributes: str, axis: str, x: np.ndarray
+) -> None:
+    kind = x.dtype.name
+    text = f"a = Constant <value_int = {axis}> () y = CumSum {attributes} (x, a)"
+    for target, opset in (("tensorrt", 18), ("tensorrt-8.5", 13)):
+        before = parse(f"({kind}[N,M] x) => ({kind}[N,M] y)", text, opset)
+        model = ir.from_proto(before)
+        forms = DeviceFormsPass(kernels_of(target, model))
+        assert forms(model).modified
+        check(model)
+        assert_equal(run(model, {"x": x})["y"], run(before, {"x": x})["y"])
+        assert not forms(model).modified
+        placement = place(model, find_target(target))
+        assert placement is not None
+        assert not placement.host
+
+
 @pytest.mark.parametrize(
     ("target", "opset", "signature", "body"),
     [
+        ("trt", 18, "(int64[N] x, int64 a) => (int64[N] y)", "y = CumSum (x, a)"),
+        ("trt", 18, "(double[N] x) => (double[N] y)", SUMMED),
+        ("webgpu", 18, "(int64[N] x) => (int64[N] y)", SUMMED),
+        ("trt", 11, "(int64[N] x) => (int64[N] y)", SUMMED_BEFORE),
         ("webgpu", 18, "(int64[N,M] x) => (int64[N,1] y)", "y = ArgMax <axis = 1> (x)"),
         ("cuda", 11, "(int64[N,M] x) => (int64[A,B] y)", PADS + "y = Pad (x, p)"),
         ("cuda", 18, "(int64[N] x) => (int64[1] y)", "y = ArgMin <select_last_index = 1> (x)"),
@@ -216,6 +252,10 @@ def prove_form(signature: str, body: str, feeds: list) -> None:
         ("cuda", 18, "(int64[2,3] x) => (int64[1,1] y)", "y = ReduceProd (x)"),
     ],
     ids=[
+        "a sum along an open axis",
+        "a sum of doubles",
+        "a sum where integers have no kernel",
+        "a sum of an old opset",
         "no kernels for the form",
         "an old opset",
         "the last place",

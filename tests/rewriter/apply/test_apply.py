@@ -120,6 +120,22 @@ def test_bad_samples_have_an_error_and_the_status_says_so(
     _check(tmp_path, samples, bad)
 
 
+def test_samples_behind_a_bad_first_batch_of_one_keep_their_results(tmp_path: Path) -> None:
+    bad = frozenset({0, 1, 5})
+    samples = _write(tmp_path, 8, bad)
+    assert _apply(tmp_path, "--batch-size", "1", "--part-size", "2") == 3
+    _check(tmp_path, samples, bad)
+
+
+def test_no_samples_give_one_part_without_rows(tmp_path: Path) -> None:
+    _write(tmp_path, 0)
+    assert _apply(tmp_path, "--id", "key") == 0
+    table = pq.read_table(tmp_path / "out")
+    assert table.num_rows == 0
+    assert table.column_names == ["key", "ys", "totals", "error"]
+    assert _apply(tmp_path, "--id", "key", "--resume") == 0
+
+
 def test_as_many_errors_as_allowed_are_no_failure(tmp_path: Path) -> None:
     _write(tmp_path, 50, frozenset({7}))
     assert _apply(tmp_path, "--max-errors", "1") == 0

@@ -40,6 +40,8 @@ LOOPED = """g (int64 n, float[2] x, float[2] z) => (float[2] y) {
     yes = Constant <value = bool {1}> ()
     y = Loop (n, yes, x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] o) {
         d = Identity (c)  p = Neg (a)  u = Det2 (p)  o = Add (u, z) }> }""".replace("Det2", "Acos")
+RANGED = """g (float[N] x, int64 n) => (float[M] y) <int64 zero = {0}, int64 one = {1}> {
+    r = Range (zero, n, one)  y = Gather (x, r) }"""
 CASES = {
     "all on the device": ("g (float[N] x) => (float[N] y) { y = Relu (x) }", "cuda", 1, [], 0, 0),
     "no kernel": (UNIQUE, "cuda", 2, [("Unique", "no CUDA kernel")], 2, 0),
@@ -121,6 +123,15 @@ CASES = {
         1,
         0,
     ),
+    "a Range that one Gather reads, which onnxruntime makes a Slice of": (
+        RANGED,
+        "cuda",
+        2,
+        [],
+        3,
+        0,
+    ),
+    "the same, which TensorRT takes over": (RANGED, "trt", 2, [], 0, 0),
     "a list from documentation": (UNIQUE, "trt", 2, [("Unique", "no TensorRT kernel")], 2, 0),
 }
 

@@ -39,6 +39,7 @@ BAD = [
     (lambda n: json.dumps({"xs": [["a", "b", "c"]]}), lambda n: "is of type <U1"),
     (lambda n: "{}", lambda n: "no value for input 'xs'"),
     (lambda n: f"{{{n}", lambda n: "not JSON"),
+    (lambda n: "[" * 10_000 + str(n), lambda n: "not JSON"),
     (lambda n: json.dumps([n]), lambda n: "not a mapping of inputs"),
 ]
 
@@ -151,6 +152,8 @@ def server(model: str, tmp_path: pathlib.Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", "--factory", "serve:create_app"]
     command += ["--app-dir", str(EXAMPLE.parent), "--port", str(port), "--log-level", "warning"]
+    # A server that closes an idle connection meets a client, on a busy machine, that sends on it.
+    command += ["--timeout-keep-alive", "600"]
     environment = {**os.environ, "SEQMAP_MODEL": model, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, env=environment, cwd=tmp_path)
     url = f"http://127.0.0.1:{port}"

@@ -325,6 +325,16 @@ def test_numbers_of_another_width_are_converted_where_nothing_is_lost() -> None:
     np.testing.assert_array_equal(first.outputs["y"], np.array([-1, -2], np.int8))
     assert lossy.error is not None
     assert "int64" in lossy.error
+    text = "agraph (uint64[N, 2] x) => (uint64[N, 2] y) { y = Identity (x) }"
+    signed = [[1, 2], [1, -2], [2**63, 2**64 - 1], np.array([0, 2**62])]
+    first, negative, *rest = rewriter.Predictor(_model(text))(signed)
+    assert [one.error for one in (first, *rest)] == [None] * 3
+    assert negative.error is not None
+    assert "int64" in negative.error
+    text = "agraph (int64[N] x) => (int64[N] y) { y = Identity (x) }"
+    small, large = rewriter.Predictor(_model(text))(list(np.array([1, 2**63], np.uint64)))
+    assert small.error is None
+    assert large.error is not None
     (double,) = rewriter.Predictor(_model(ROWS))([[0.5, -1.0, 2.0]])
     assert double.outputs is not None
     np.testing.assert_array_equal(double.outputs["y"], np.array([0.5, 0, 2], np.float32))

@@ -1,0 +1,81 @@
+"""Shapes of what the host holds are read there, and the tensor is not copied to the device.
+
+A device that has a kernel for Shape, and none for what makes the tensor, is handed the whole of
+it only to tell its shape: a Scan over the elements of a sequence copies each of them so. In a type
+that the device has no Shape for, the host reads it. onnxruntime drops a Cast in front of a Shape,
+so a Neg stands between the two.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import onnx_ir as ir
+
+from passes.device.device_forms import HasKernel
+from passes.graph.builder import Builder
+from passes.graph.graphs import all_graphs, is_default_domain, is_operator
+from passes.graph.made import operand
+from passes.graph.names import make_names_unique
+from passes.graph.splice import splice_form
+from passes.typing import Typing, type_values
+
+__all__ = ["ShapesOnHostPass"]
+
+_OTHER = ir.DataType.INT8
+"""A type of small elements that devices do without."""
+_KEPT = ("Neg", "Shape")
+
+
+class ShapesOnHostPass(ir.passes.InPlacePass):
+    """Cast a tensor of the host of which the device would read only the shape.
+
+    1. The device has a kernel for Shape of the tensor's type, and none for Shape and Neg of int8.
+    2. It lacks the operator that makes the tensor.
+    3. All nodes that read the tensor are Shapes, or of operators that it lacks, too.
+    """
+
+    only_for = (("Shape",),)
+
+    def __init__(self, has_kernel: HasKernel) -> None:
+        """Set up the pass.
+
+        Args:
+            has_kernel: Tells what the device computes.
+        """
+        super().__init__()
+        self._has_kernel = has_kernel
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Rewrite the main graph and subgraphs."""
+        found = [
+            node
+            for graph in all_graphs(model)
+            for node in graph
+            if is_operator(node, "Shape") and self._is_of_the_host(operand(node, 0))
+        ]
+        if not found or any(self._has_kernel(ir.Node("", op, []), _OTHER) for op in _KEPT):
+            return ir.passes.PassResult(model, False)
+        typing = type_values(model, proven=True)
+        modified = False
+        for node in found:
+            modified |= splice_form(node, functools.partial(self._form, node, typing))
+        if modified:
+            make_names_unique(model)
+        return ir.passes.PassResult(model, modified)
+
+    def _is_of_the_host(self, value: ir.Value) -> bool:
+        return self._is_on_host(value.producer()) and all(
+            is_operator(node, "Shape") or self._is_on_host(node) for node in value.consumers()
+        )
+
+    def _is_on_host(self, node: ir.Node | None) -> bool:
+        """Whether the device lacks the operator; of other domains nothing is known."""
+        return node is not None and is_default_domain(node) and not self._has_kernel(node, None)
+
+    def _form(self, node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+        dtype = typing.dtype(operand(node, 0))
+        if dtype is None or not self._has_kernel(node, dtype):
+            return None
+        other = builder.op("Cast", [operand(node, 0)], {"to": _OTHER.value})
+        return [builder.op("Shape", [builder.op("Neg", [other])], node.attributes)]

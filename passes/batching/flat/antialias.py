@@ -117,8 +117,14 @@ def _merged(ops: Operators, weight: Formula, is_edge: Formula, is_outside: Formu
     return is_edge.where(total, is_outside.where(0.0, weight))
 
 
-def resampled(ops: Operators, x: Batched) -> ir.Value:
-    """Return samples as ``[B, *s]``, their axes in the order in which they lie in memory."""
+def resampled(ops: Operators, x: Batched, *, may_lack_rows: bool) -> ir.Value:
+    """Return samples as ``[B, *s]``, their axes in the order in which they lie in memory.
+
+    Args:
+        ops: Records the nodes.
+        x: The samples.
+        may_lack_rows: Whether none of them may have a row, so that a spare one is read.
+    """
     flat = x.flat
     assert flat is not None and flat.sampler is not None and x.dtype is not None
     grid, (y, z) = flat.grid, flat.sampler.axes
@@ -132,6 +138,9 @@ def resampled(ops: Operators, x: Batched) -> ir.Value:
     others = [at for at in range(grid.rank) if at not in (y, z)]
     order = [0, *(at + 1 for at in (z, y, *others))]
     at_rows = ops.op("Transpose", [at_rows], {"perm": order})
+    if may_lack_rows:
+        last = ops.op("Sub", [ops.shape(rows, 0, 1), ops.ints(1)])
+        at_rows = ops.op("Min", [at_rows, last])
     pixels = ops.op("Gather", [rows, at_rows], {"axis": 0})  # [B, Z, Y, *others, *rest]
     is_rounded = x.dtype == ir.DataType.UINT8
     pixels = _as_floats(ops, pixels, x.dtype)

@@ -221,9 +221,9 @@ def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
     if flat.sampler is None:
         rows, at = rows_at(ops, x.value, flat, tables_of(ops, flat))
         return ops.op("Gather", [rows, at], {"axis": 0})
-    x = without_unread(ops, x)
+    given, x = x, without_unread(ops, x)
     if flat.sampler.mode == "antialias":
-        return resampled(ops, x)
+        return resampled(ops, x, may_lack_rows=x is not given)
     return summed_whole(ops, x) if flat.sampler.mode == "whole" else interpolated(ops, x)
 
 

@@ -126,6 +126,18 @@ def test_an_axis_of_which_nothing_is_left_in_any_image_is_read(case: FlatCase) -
     prove_nothing(case)
 
 
+def test_images_without_rows_are_enlarged_to_none() -> None:
+    nodes = (
+        "i = Constant <value_ints = [0, -1, 1, 0]> () c = Gather <axis = 1> (x, i) "
+        "a = Constant <value_ints = [6]> () b = Constant <value_ints = [99]> () "
+        "k = Constant <value_ints = [0]> () s = Slice (c, a, b, k) "
+        "t = Constant <value_floats = [2.0, 2.0]> () "
+        'y = Resize <mode = "linear", axes = [0, 1], antialias = 1> (s,,t)'
+    )
+    case = FlatCase("enlarged", nodes, "float[H,W,3]", "float[h,w,3]")
+    prove_flat(case, feeds=[images([(4, 5)]), images([(4, 5), (3, 2)]), images([(4, 5), (8, 2)])])
+
+
 CROPPED = """<ir_version: 9, opset_import: ["" : 18]>
 g (seq(float[H,W,3]) xs, int64[1] to) => (float[T,w,3] out) {{
   ys = SequenceMap (xs, to) <body = one (float[H,W,3] x, int64[1] t) => (float[h,w,3] y) {{

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-__all__ = ["BoundaryValue", "Code", "Decision", "Decline", "Reason", "Verdict"]
+__all__ = ["BoundaryValue", "Code", "Decision", "Decline", "Reason", "Verdict", "is_no_remedy"]
 
 
 class Verdict(enum.StrEnum):
@@ -114,7 +114,7 @@ class Code(enum.StrEnum):
     RECURRENCE = (
         "recurrence",
         "a carried value depends on its own past",
-        "nothing; it stays a loop",
+        "it stays a loop; what does not depend on that value runs beside it where that pays",
     )
     CARRIED_OFFSET = (
         "carried-offset",
@@ -179,6 +179,11 @@ class Reason:
     def remedy(self) -> str:
         """What a user can do about it."""
         return self.advice or self.code.remedy
+
+
+def is_no_remedy(remedy: str) -> bool:
+    """Whether a remedy says that there is none."""
+    return remedy.startswith(("nothing", "it stays a loop"))
 
 
 class Decline(Exception):

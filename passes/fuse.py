@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
@@ -13,12 +13,9 @@ from passes.graph.names import make_names_unique
 from passes.inline import inline_loops, restore_functions
 from passes.maps.sequence_map import find_sequence_maps, prepare
 from passes.promises import FuseOptions
-from passes.reading.iterations import is_behind_new_nodes, is_given, reads_new_nodes
+from passes.reading.iterations import is_behind, is_given, is_new, reads_new_nodes
 
 __all__ = ["FuseSequenceMapPass"]
-
-_MOST = 16
-"""How many Loops in a row tell one another's types; for each of them the whole model is typed."""
 
 
 class FuseSequenceMapPass(ir.passes.InPlacePass):
@@ -88,57 +85,31 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
     def _fuse_loops(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""
         self.decisions = []
-        kept: dict[ir.Node, Decision] = {}
-        fused: list[Decision] = []
-        modified, progress, retry = False, True, 0
+        again = _ReadAgain()
+        kept, fused = again.kept, list[Decision]()
+        modified = False
         functions, imports = dict(model.functions), dict(model.opset_imports)
-        if not self._wanted(model, kept, retry):
+        wanted = again.wanted(self._given(model))
+        if not wanted:
             return False
-        if self._loops and _have_neighbours(model, self._wanted(model, kept, retry)):
+        if self._loops and _have_neighbours(model, wanted):
             modified |= prepare(model, opens=True)
-        while progress and (wanted := self._wanted(model, kept, retry)):
+        while wanted := again.wanted(self._given(model)):
             modified |= make_names_unique(model)
             turn = Turn(model, self._options)
             turn.fuse(turn.raise_loops(wanted, with_neighbours=self._loops))
-            kept |= turn.kept
             fused += turn.fused
-            progress = bool(turn.fused) or turn.came_back
-            retry = retry + 1 if turn.fused else 0
+            again.note(wanted, turn)
         restore_functions(model, functions, imports)
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
         self.decisions = [*fused, *(kept[node] for node in kept if node in left)]
         return modified or bool(fused)
 
-    def _wanted(
-        self, model: ir.Model, kept: Mapping[ir.Node, Decision], retry: int
-    ) -> set[ir.Node]:
-        """Return the Loops that were not looked at, and those that may fare better now.
-
-        They read what is new, or stayed for a type that what is new in front of them may tell.
-
-        Args:
-            model: The model.
-            kept: Why others stayed.
-            retry: How many times in turn some Loop was fused.
-        """
+    def _given(self, model: ir.Model) -> list[ir.Node]:
+        """Return the Loops that this pass is for."""
         loops = (node for node in walk_nodes(model.graph) if is_operator(node, ("Loop", "Scan")))
-        return {
-            node
-            for node in loops
-            if is_given(node)
-            and (
-                node not in kept
-                or (retry and reads_new_nodes(node))
-                or (0 < retry <= _MOST and _lacks_a_type(kept[node]) and is_behind_new_nodes(node))
-            )
-            and (self._loops or reads_new_nodes(node))
-        }
-
-
-def _lacks_a_type(kept: Decision) -> bool:
-    """Whether a Loop stays because a rank or a shape is not known."""
-    return any(reason.code in (Code.UNKNOWN_RANK, Code.UNKNOWN_SHAPE) for reason in kept.reasons)
+        return [n for n in loops if is_given(n) and (self._loops or reads_new_nodes(n))]
 
 
 def _have_neighbours(model: ir.Model, loops: Collection[ir.Node]) -> bool:
@@ -148,3 +119,57 @@ def _have_neighbours(model: ir.Model, loops: Collection[ir.Node]) -> bool:
         return True
     yielded = {value for node in maps for value in node.outputs}
     return bool(maps) and any(not yielded.isdisjoint(reads_of(loop)) for loop in loops)
+
+
+class _ReadAgain:
+    """Tells turn by turn which Loops are read, again once others have become something else.
+
+    A Loop may stay for a rank that is not known until the Loop in front of it is fused. In a
+    row of such Loops each tells the next one, so that a turn reads only the first one again.
+
+    Attributes:
+        kept: Why Loops stay that were read.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[ir.Node, Decision] = {}
+        self._is_over = False
+        self._has_fused = False
+        self._due: set[ir.Node] = set()
+
+    def wanted(self, loops: Sequence[ir.Node]) -> set[ir.Node]:
+        """Return the Loops to read in the next turn; none if nothing would change any more.
+
+        Args:
+            loops: All of the model.
+        """
+        if self._is_over:
+            return set()
+        found = {node for node in loops if node not in self.kept}
+        if self._has_fused:
+            found |= {node for node in loops if reads_new_nodes(node)}
+        due = self._due.intersection(loops) - found
+        if self._has_fused:
+            due = {node for node in due if not is_behind(node, due.__contains__)}
+        return found | due
+
+    def note(self, wanted: Collection[ir.Node], turn: Turn) -> None:
+        """Note what became of the Loops of a turn.
+
+        Args:
+            wanted: Those that were read.
+            turn: The turn.
+        """
+        self.kept |= turn.kept
+        self._has_fused = bool(turn.fused)
+        if turn.fused:
+            waiting = (node for node, why in self.kept.items() if _lacks_a_type(why))
+            self._due = {node for node in waiting if is_behind(node, is_new)}
+        else:
+            self._due -= set(wanted)
+        self._is_over = not (turn.fused or turn.came_back or self._due)
+
+
+def _lacks_a_type(kept: Decision) -> bool:
+    """Whether a Loop stays because a rank or a shape is not known."""
+    return any(reason.code in (Code.UNKNOWN_RANK, Code.UNKNOWN_SHAPE) for reason in kept.reasons)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from passes.carried.pattern import added
 from passes.graph.graphs import constant_value
 from passes.graph.made import (
     axes_of,
@@ -27,7 +29,7 @@ from passes.reading.integers import Least, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import slice_of
 
-__all__ = ["Column", "find_columns", "is_last_axis", "without_new_axis"]
+__all__ = ["Column", "as_numbers", "find_columns", "is_last_axis", "without_new_axis"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +73,17 @@ def find_columns(
     columns = [None if root is None else _column(root, body, evaluator) for root in roots]
     known = tuple(column for column in columns if column is not None)
     return known if known and len(known) == len(columns) else None
+
+
+def as_numbers(columns: Sequence[Column]) -> tuple[tuple[Column, ...], list[ir.Node]]:
+    """Return columns whose constants have rank 0, and the nodes of these; they stand nowhere."""
+    found, nodes = list(columns), list[ir.Node]()
+    for at, column in enumerate(columns):
+        if column.is_constant and column.start is not None:
+            number = ir.tensor(np.array(column.start.constant, np.int64))
+            nodes.append(added("Constant", [], {"value": number}))
+            found[at] = dataclasses.replace(column, root=nodes[-1].outputs[0])
+    return tuple(found), nodes
 
 
 def is_last_axis(axis: int, rank: int | None) -> bool:

@@ -11,6 +11,7 @@ from passes.carried.find_conditional import Find, reread
 from passes.carried.last_places import LastWrite, find_last_write
 from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values
 from passes.carried.steps import Steps, in_steps
+from passes.carried.writes import Write
 from passes.carried.writes_in_turn import WritesInTurn, in_turn
 from passes.graph.graphs import reads_of, subgraphs
 from passes.graph.made import made_by, skip_identities
@@ -66,13 +67,18 @@ def _at_any_places(
     found: list[Pattern] = []
     for part in parts:
         for one in part.parts if isinstance(part, Steps | WritesInTurn) else (part,):
-            again = one if isinstance(one, LastWrite) else find_last_write(one.carried, facts)
+            again = one if isinstance(one, LastWrite) else _as_last_write(one, facts)
             if again is None or _reads_elements(again, carried, facts):
                 return ()
             for node in again.nodes:
                 reread(node, {one.carried.inner: carried.inner})
             found.append(again)
     return found
+
+
+def _as_last_write(pattern: Pattern, facts: LoopFacts) -> LastWrite | None:
+    """Return a write as one that others may meet, None for what some iterations write only."""
+    return find_last_write(pattern.carried, facts) if isinstance(pattern, Write) else None
 
 
 def _before(carried: Carried, facts: LoopFacts) -> ir.Value | None:

@@ -75,10 +75,18 @@ def _reads(
         whole, index = map(skip_identities, operands(node))
         if at == len(columns) == 2 and _is_flat_place(whole, index, columns, inner, body):
             return _is_position(columns[1].root, evaluator)  # which would be of another row
-        if index is not skip_identities(columns[at - 1].root):
+        if not _names(index, columns[at - 1], evaluator):
             return False
         value = whole
     return value is inner
+
+
+def _names(index: ir.Value, column: Column, evaluator: Evaluator) -> bool:
+    """Whether a number is the one of a column; equal constants may stand apart."""
+    if index is skip_identities(column.root):
+        return True
+    known = evaluator.number(index) if column.is_constant else None
+    return known is not None and evaluator.rank(index) == 0 and known == column.start
 
 
 def _is_flat_place(

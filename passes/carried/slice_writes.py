@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.columns import Column, find_columns
+from passes.carried.columns import Column, as_numbers, find_columns
 from passes.carried.pattern import added, dependent_values
 from passes.carried.read_place import find_joined, formed
 from passes.graph.builder import END
@@ -70,10 +70,13 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
     body, evaluator, inner = facts.scope, facts.evaluator, carried.inner
     rank = evaluator.rank(carried.initial)
     columns = find_columns(indices, body, evaluator)
-    if rank is None or columns is None or any(c.is_constant for c in columns):
+    if rank is None or columns is None:
         return None
     own = _own_place(columns)
     wide = [column for column in columns if not column.is_point]
+    is_read_back = not wide and updates in dependent_values(body, inner)
+    if not is_read_back and any(column.is_constant for column in columns):
+        return None
     if len(wide) > 1:
         return SliceWrite(indices, updates, "stacked", (), *own)
     rest = _Rest(inner, len(columns), rank, evaluator)
@@ -82,9 +85,11 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
         rows, more = _rows_of(updates, wide[0], rest, body, evaluator)
         both = (*nodes, *more)
         return SliceWrite(places, rows, "concatenated", both, *own, named=len(columns))
+    columns, constants = as_numbers(columns)
     places, nodes = point_of(columns)
+    nodes = [*constants, *nodes]
     value, reduction = updates, "none"
-    if updates in dependent_values(body, inner):
+    if is_read_back:
         joins = find_joined(updates, columns, inner, body, evaluator)
         if joins is None:
             return None

@@ -16,6 +16,7 @@ from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
+from passes.reading.why_written import name_of_carried
 
 __all__ = ["Write", "is_distinct"]
 
@@ -56,7 +57,7 @@ class Write(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record one scatter of all updates onto the initial tensor."""
         if self.index is not None and not self._is_distinct(joined):
-            detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
+            detail = f"two iterations may write to one place of '{name_of_carried(self.carried)}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         tensor, indices, updates = self.carried.initial, joined.values[0], self._updates(joined)
         if self.reduction == "none":
@@ -109,7 +110,7 @@ class Write(Pattern):
         rank = typing.rank(initial)
         named = _named_axes(rank, dims, joined.types[1].dims if self._is_of_node else None)
         if named is None or rank is None or not 1 <= named <= rank:
-            detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
+            detail = f"'{name_of_carried(self.carried)}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         is_list = len(dims or ()) + (self.terms[0].kind == "stacked") == 2
         places = Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)

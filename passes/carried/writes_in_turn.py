@@ -19,6 +19,7 @@ from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.why_written import BEHIND, name_of_carried
 
 __all__ = ["WritesInTurn", "in_turn"]
 
@@ -51,15 +52,20 @@ class WritesInTurn(Pattern):
         """Record one scatter of what is written last to each place.
 
         Raises:
-            NotAMapError: Nothing tells how many places an iteration writes to.
+            NotAMapError: Nothing tells how many places an iteration writes to, or some of them are
+                named along fewer axes than others.
         """
         builder, tensor = joined.builder, self.carried.initial
         dims = [known.dims for known in joined.types[::2]]
         named = {one[-1] if one else None for one in dims}
         counts = [_count(one) for one in dims]
         (along, *others) = named
+        name = name_of_carried(self.carried)
+        if others and all(isinstance(one, int) for one in named):
+            detail = f"an iteration writes to whole rows of '{name}', and to parts of some"
+            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer(), BEHIND)
         if others or not isinstance(along, int) or along < 1 or None in counts:
-            detail = f"nothing tells where '{self.carried.inner.name}' is written to"
+            detail = f"nothing tells where '{name}' is written to"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
         rest, number = builder.shape(tensor, along), joined.trips.write(builder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import onnx_ir as ir
 
@@ -14,9 +15,10 @@ __all__ = [
     "Carried",
     "Collected",
     "Iteration",
-    "is_behind_new_nodes",
+    "is_behind",
     "is_given",
     "is_iteration",
+    "is_new",
     "read_iteration",
     "reads_new_nodes",
 ]
@@ -92,22 +94,27 @@ def is_iteration(node: ir.Node) -> bool:
 
 def is_given(node: ir.Node) -> bool:
     """Whether a node is a Loop or Scan of the model's own."""
-    return is_iteration(node) and ORIGIN_KEY not in node.metadata_props
+    return is_iteration(node) and not is_new(node)
+
+
+def is_new(node: ir.Node) -> bool:
+    """Whether a rewrite wrote a node."""
+    return ORIGIN_KEY in node.metadata_props
 
 
 def reads_new_nodes(node: ir.Node) -> bool:
     """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
     inside = [inner for _, graph in subgraphs(node) for inner in walk_nodes(graph)]
-    return any(ORIGIN_KEY in n.metadata_props for n in (*_producers(node), *inside))
+    return any(is_new(n) for n in (*_producers(node), *inside))
 
 
-def is_behind_new_nodes(node: ir.Node) -> bool:
-    """Whether anything that a Loop depends on is what a rewrite wrote."""
+def is_behind(node: ir.Node, is_one: Callable[[ir.Node], bool]) -> bool:
+    """Whether a Loop depends on a node of some kind."""
     seen: set[ir.Node] = set()
     waiting = _producers(node)
     while waiting:
         found = waiting.pop()
-        if ORIGIN_KEY in found.metadata_props:
+        if is_one(found):
             return True
         if found not in seen:
             seen.add(found)

@@ -10,6 +10,7 @@ from passes.graph.made import made_by, operand, operands, skip_identities, throu
 from passes.reading.facts import Kind, State
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.why_written import name_of_carried, why_written
 from passes.typing.value_types import Typing
 
 __all__ = ["why_carried"]
@@ -32,7 +33,7 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
         reader: The node that reads it, if one is known.
         typing: Tells sequences from tensors.
     """
-    carried, name = state.carried, state.carried.inner.name
+    carried, name = state.carried, name_of_carried(state.carried)
     node = skip_identities(carried.next).producer()
     if state.kind is Kind.APPENDED or (reader is not None and reader.op_type in _READS):
         detail = f"it reads '{name}', which holds what earlier iterations wrote"
@@ -55,6 +56,9 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     if node is not None and _is_joined_at_places(node, carried.inner):
         detail = f"nothing proves that '{name}' is read where it is written, each place once"
         return NotAMapError(Code.RECURRENCE, detail, node)
+    written = why_written(carried)
+    if written is not None:
+        return NotAMapError(Code.RECURRENCE, written[0], node, written[1])
     return NotAMapError(Code.RECURRENCE, f"'{name}' depends on its own past", node)
 
 

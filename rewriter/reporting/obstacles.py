@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.decisions import Code, Decision, Reason, Verdict
+from passes.decisions import Code, Decision, Reason, Verdict, is_no_remedy
 from passes.graph.builder import ORIGIN_KEY
 from passes.graph.graphs import default_opset, node_paths, subgraphs
 from passes.runtimes.select_branches import hindrance
@@ -106,7 +106,7 @@ class Obstacles:
         where = f"{reason.node} ({reason.op_type}) " if reason.node else ""
         why = f"'{decision.path}' keeps it: {where}{reason.code}: {_detail(reason)}"
         remedy = reason.remedy
-        if remedy.startswith("nothing") and not self._row.accepts(node.op_type):
+        if is_no_remedy(remedy) and not self._row.accepts(node.op_type):
             other = _UNROLL if reason.code in _HAS_STEPS else _WITHOUT
             remedy = self._or_another(other, node.op_type)
         return why, remedy

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from passes.decisions import Decision
+from passes.decisions import Decision, is_no_remedy
 from passes.promises import Promises
 from rewriter.reporting.remedies import Remedies, still_open, without_options
 from rewriter.target_table import Unreached
@@ -63,7 +63,7 @@ def with_tried(left: Unreached, remedies: Remedies) -> Unreached:
         return left
     tried = [str(one) for one in remedies.nodes.get((left.node, left.op_type), ())]
     others = without_options(left.remedy)
-    is_other = bool(others) and not (tried and others.startswith("nothing"))
+    is_other = bool(others) and not (tried and is_no_remedy(others))
     ways = [*tried, *[others] * is_other]
     return dataclasses.replace(left, remedy=", or ".join(ways))
 

@@ -11,7 +11,24 @@ from tests.passes.raising.test_writes_in_turn import GRID, ROWS, TEXT, feeds
 POINT = "f0 = Gather <axis = 0> (p, first)  q0 = Unsqueeze (f0, zero1)"
 NUMBER = "w = ReduceMax <keepdims = 0> (e)  w0 = Unsqueeze (w, zero1)"
 ROW = "f0 = Gather <axis = 0> (p, one1)  q0 = Unsqueeze (f0, zero1)  v = Unsqueeze (e, zero1)"
+CONSTANT = """one2 = Constant <value = int64[2] {1, 1}> ()  i1 = Constant <value = int64[2] {-1, 1}> ()
+    k0 = Gather <axis = 0> (p, zero)  k1 = Unsqueeze (k0, zero1)  k2 = Reshape (k1, i1)
+    two = Constant <value = int64 {2}> ()  back = Constant <value = int64 {-1}> ()
+    two2 = Constant <value = int64[1,1] {2}> ()  back1 = Constant <value = int64[1] {-1}> ()"""
+PLACED = """grid = Add ({0}, {1})  size = Shape (grid)  g0 = Expand ({0}, size)  g1 = Expand ({1}, size)
+    c0 = Unsqueeze (g0, minus)  c1 = Unsqueeze (g1, minus)  q0 = Concat <axis = -1> (c0, c1)
+    o1 = Gather <axis = 0> (s, {2})  o = Gather <axis = 0> (o1, {3})  u = {4} (o, w)
+    u0 = Reshape (u, one2)  s2 = ScatterND (s, q0, u0)"""
+
+
+def placed(*names: str) -> str:
+    """Return the nodes that join to a place as PyTorch's exporter names it."""
+    return f"{NUMBER}  {CONSTANT}  {PLACED.format(*names)}"
+
+
 BACK = {
+    "a_constant_row": (GRID, placed("two2", "k1", "two", "k0", "Max")),
+    "a_constant_column": (GRID, placed("k2", "back1", "k0", "back", "Sub")),
     "a_number": (
         GRID,
         f"{POINT}  {NUMBER}  o = GatherND (s, q0)  u = Add (o, w0)  s2 = ScatterND (s, q0, u)",
@@ -34,6 +51,8 @@ BACK = {
     ),
 }
 MISSES = {
+    "another_constant": (GRID, placed("two2", "k1", "back", "k0", "Max")),
+    "the_axes_turned": (GRID, placed("two2", "k1", "k0", "two", "Max")),
     "another_place": (
         GRID,
         f"{POINT}  {NUMBER}  f1 = Gather <axis = 0> (p, turned)  q1 = Unsqueeze (f1, zero1)"

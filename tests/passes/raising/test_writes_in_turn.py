@@ -120,6 +120,29 @@ def test_places_along_two_axes_meet(name: str) -> None:
     assert same(before, found.model, *many) == len(many)
 
 
+SOME = {
+    "by_a_choice": "a0 = ScatterND (s, q0, v0)  a = Where (flag, a0, s)  s2 = ScatterND (a, q1, v1)",
+    "the_second_by_a_choice": "a = ScatterND (s, q0, v0)  a0 = ScatterND (a, q1, v1)"
+    "  s2 = Where (flag, a0, a)",
+    "in_a_branch": """a = If (flag) <
+            then_branch = one () => (float[B,4] a0) { a0 = ScatterND (s, q0, v0) },
+            else_branch = other () => (float[B,4] a1) { a1 = Identity (s) }>
+        s2 = ScatterND (a, q1, v1)""",
+}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_write_that_some_iterations_make_only(name: str) -> None:
+    """Those that another iteration meets are not made in all of them."""
+    nodes = f"""{ROW.format(0, "Neg")}  {ROW.format(1, "Exp")}  i1 = Unsqueeze (i, zero1)
+        n1 = Add (i1, one1)  q0 = Unsqueeze (i1, minus)  q1 = Unsqueeze (n1, minus)
+        some = ReduceMax <keepdims = 0> (e0)  none = Cast <to = 1> (zero)
+        flag = Greater (some, none)  {SOME[name]}"""
+    before = model(TEXT.format(nodes=nodes, start="float[B,4] b", state="float[B,4]"), 18)
+    many = [feeds(n, (n + 1, 4)) for n in LENGTHS]
+    assert same(before, read(before).model, *many) == len(many)
+
+
 NESTED = """g (float[N,4] x) => (float[N,N] r) {
     t = Constant <value = bool {1}> ()
     zero = Constant <value = int64 {0}> ()

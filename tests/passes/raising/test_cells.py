@@ -58,6 +58,11 @@ RNN = {
     "no_bias": f"{_APART}  h2 = Tanh (pi)",
     "turned_round": f"{_APART}  m = Neg (i)  h2 = Tanh (m)",
     "half_of_it": f"{_APART}  m = Mul (i, half)  h2 = Tanh (m)",
+    "by_einsum": """ai = Einsum <equation = "bi,ij->bj"> (xi, wi)  ij = Transpose <perm = [1, 0]> (ri)
+        ui = Einsum <equation = "ji,bi->bj"> (ij, h)  i = Add (ai, ui)  h2 = Tanh (i)""",
+    "by_gemm_of_no_bias": """none = Constant <value = float {0}> ()
+        ai = Gemm <beta = 0.0> (xi, wi, none)  ui = Gemm <beta = 0.5> (h, ri)
+        i = Add (ai, ui)  h2 = Tanh (i)""",
     "two_matrices": f"{_APART}  j = Add (i, uf)  k = Sub (j, af)  h2 = Tanh (k)",
 }
 _KEPT = "fc = Mul (f, c)  ig = Mul (it, gt)  c2 = Add (fc, ig)  tc = Tanh (c2)  h2 = Mul (ot, tc)"

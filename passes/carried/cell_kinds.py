@@ -34,12 +34,14 @@ class CellKind:
         gates: What its gates are computed of, in its order.
         attributes: Its attributes, beside ``hidden_size``.
         weights: ``W``, ``R`` and ``B`` where the body has them as they are, and no gates.
+        node: The operator of one step that the body has then.
     """
 
     op_type: str
     gates: Sequence[Affine]
     attributes: Mapping[str, Any]
     weights: tuple[ir.Value | None, ...] = ()
+    node: ir.Node | None = None
 
 
 def kind_of_one(h: ir.Value, total: Sum) -> CellKind:

@@ -64,7 +64,7 @@ def find_operator(
     for weight in weights:
         if weight is not None:
             check_moves(weight, facts)
-    return CellKind(node.op_type, (), attributes, tuple(weights)), rows
+    return CellKind(node.op_type, (), attributes, tuple(weights), node), rows
 
 
 def _inside(value: ir.Value) -> tuple[ir.Value, int]:

@@ -21,6 +21,7 @@ from passes.carried.cell_sums import (
 from passes.carried.cell_values import CellValue, Lead, broadcast, columns_of, is_like, with_axes
 from passes.carried.cell_weights import check_moves
 from passes.carried.pattern import dependent_values
+from passes.graph.equations import is_matrix_turned
 from passes.graph.graphs import constant_value
 from passes.graph.made import (
     made_by,
@@ -116,6 +117,8 @@ class CellReader:
                 return self._product(operand(node, 0), operand(node, 1))
             case "Gemm":
                 return self._gemm(node)
+            case "Einsum":
+                return self._einsum(node)
             case "Split":
                 return self._split(node, value)
             case "Slice":
@@ -199,16 +202,27 @@ class CellReader:
         return form.total, form.lead, form.width
 
     def _gemm(self, node: ir.Node) -> CellValue:
-        numbers = [node.attributes.get_float(name, 1.0) for name in ("alpha", "beta")]
-        if numbers != [1.0, 1.0] or node.attributes.get_int("transA", 0) != 0:
+        alpha, beta = (node.attributes.get_float(name, 1.0) for name in ("alpha", "beta"))
+        beside = optional_operand(node, 2)
+        if beta == 0 and repeated_number(beside) == 0:
+            beside = None
+        if alpha != 1 or node.attributes.get_int("transA", 0) != 0:
+            raise NotACellError
+        if beside is not None and beta != 1:
             raise NotACellError
         stored = node.attributes.get_int("transB", 0)
         found = self._product(operand(node, 0), operand(node, 1), is_turned=bool(stored))
-        beside = optional_operand(node, 2)
         if beside is None:
             return found
         form = self.form(beside)
         return self._joined(added_up((found.total, 1.0), (form.total, 1.0)), found, form)
+
+    def _einsum(self, node: ir.Node) -> CellValue:
+        values, at = operands(node), 0 if operand(node, 0) in self.varying else 1
+        is_turned = is_matrix_turned(node.attributes.get_string("equation", ""), 1 - at)
+        if is_turned is None:
+            raise NotACellError
+        return self._product(values[at], values[1 - at], is_turned=is_turned)
 
     def _split(self, node: ir.Node, value: ir.Value) -> CellValue:
         form, count = self.form(operand(node, 0)), len(node.outputs)
@@ -241,8 +255,15 @@ class CellReader:
         Raises:
             NotACellError: They are not known.
         """
-        dims = self.typing.dims(self._facts.evaluator.outside(value))
-        if dims is None or len(dims) < least or not all(map(self.typing.is_same_number, dims)):
+        evaluator = self._facts.evaluator
+        dims = list(evaluator.dims(value) or ())
+        for axis, dim in enumerate(dims):
+            size = None if isinstance(dim, int) else evaluator.dimension(value, axis)
+            if size is not None and size.number is not None:
+                dims[axis] = size.number
+        if evaluator.dims(value) is None or len(dims) < least:
+            raise NotACellError
+        if not all(map(self.typing.is_same_number, dims)):
             raise NotACellError
         *lead, width = dims or (1,)
         if isinstance(width, int):

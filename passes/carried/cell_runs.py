@@ -124,6 +124,8 @@ class CellRun:
         ]
         attributes = {"hidden_size": cell.width, **kind.attributes}
         node = builder.node(kind.op_type, given, attributes, outputs=1 + len(states))
+        if kind.node is not None:
+            node.meta.update(kind.node.meta)
         return node.outputs[0]
 
     def _weights(self) -> list[ir.Value | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
-__all__ = ["free_letters", "lettered", "terms_of"]
+__all__ = ["free_letters", "is_matrix_turned", "lettered", "terms_of"]
 
 _ANY = "..."
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
@@ -31,6 +31,31 @@ def free_letters(terms: Sequence[str]) -> list[str]:
     """Return the letters that are in no term."""
     taken = {letter for term in terms for letter in term}
     return [letter for letter in _LETTERS if letter not in taken]
+
+
+def is_matrix_turned(equation: str, at: int) -> bool | None:
+    """Return whether a product reads a matrix as it stands (False), or the other way round.
+
+    ``bi,ij->bj`` reads its second operand as it stands, and ``bi,ji->bj`` the other way round.
+
+    Args:
+        equation: The equation.
+        at: Which operand is the matrix; the last axis of the other one is summed.
+
+    Returns:
+        None for anything else.
+    """
+    terms, result = terms_of(equation)
+    if len(terms) != 2 or len(terms[at]) != 2 or "." in "".join(terms):
+        return None
+    rows, columns = terms[at][:1], terms[at][1:]
+    other = terms[1 - at]
+    if len(set(other)) != len(other) or rows == columns:
+        return None
+    for is_turned, old, new in ((False, rows, columns), (True, columns, rows)):
+        if other.endswith(old) and new not in other and result == other[:-1] + new:
+            return is_turned
+    return None
 
 
 def lettered(equation: str, ranks: Sequence[int]) -> tuple[list[str], str] | None:

@@ -279,6 +279,7 @@ class Raiser:
 
 
 _OF_RECURRENCES = frozenset(
-    {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.READS_EARLIER}
+    {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.EXACT}
+    | {Code.READS_EARLIER}
 )
-"""Said of a Loop that stays because of a recurrence."""
+"""Said of a Loop that stays because of a recurrence, or of what would round otherwise."""

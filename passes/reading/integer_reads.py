@@ -209,6 +209,9 @@ def made_along(
             return operand(node, 0), node.attributes.get_ints("perm", range(rank)[::-1])[axis]
         case "Slice":
             return (operand(node, 0), axis) if _cuts_others(node, axis, rank) else None
+        case "Split":
+            is_cut = node.attributes.get_int("axis", 0) % rank == axis
+            return None if is_cut else (operand(node, 0), axis)
         case "Unsqueeze":
             new = sorted(a % rank for a in axes_of(node) or ())
             given = None if not new or axis in new else axis - sum(a < axis for a in new)

@@ -24,6 +24,7 @@ from passes.runtimes import (
     own_weights,
     quantized,
     rearranged,
+    recurrence_of_nan,
     reshapes,
     running_statistics,
     yields,
@@ -305,6 +306,12 @@ DEFECTS: tuple[Defect, ...] = (
         ("Scan",),
         loops.is_along_another_axis,
         loops.along_the_first_axis,
+    ),
+    _onnxruntime(
+        "recurrence-of-nan",
+        ("GRU", "LSTM"),
+        recurrence_of_nan.loses_nan,
+        recurrence_of_nan.with_nan,
     ),
     *OTHERS,
 )

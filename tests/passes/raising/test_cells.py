@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from passes.graph.graphs import all_nodes
+from rewriter import rewrite
 from rewriter.backends import open_session, run
 from rewriter.proof.compare import compare
 from tests.passes.loops import model, read, same
@@ -55,6 +58,11 @@ RNN = {
     "no_bias": f"{_APART}  h2 = Tanh (pi)",
     "turned_round": f"{_APART}  m = Neg (i)  h2 = Tanh (m)",
     "half_of_it": f"{_APART}  m = Mul (i, half)  h2 = Tanh (m)",
+    "by_einsum": """ai = Einsum <equation = "bi,ij->bj"> (xi, wi)  ij = Transpose <perm = [1, 0]> (ri)
+        ui = Einsum <equation = "ji,bi->bj"> (ij, h)  i = Add (ai, ui)  h2 = Tanh (i)""",
+    "by_gemm_of_no_bias": """none = Constant <value = float {0}> ()
+        ai = Gemm <beta = 0.0> (xi, wi, none)  ui = Gemm <beta = 0.5> (h, ri)
+        i = Add (ai, ui)  h2 = Tanh (i)""",
     "two_matrices": f"{_APART}  j = Add (i, uf)  k = Sub (j, af)  h2 = Tanh (k)",
 }
 _KEPT = "fc = Mul (f, c)  ig = Mul (it, gt)  c2 = Add (fc, ig)  tc = Tanh (c2)  h2 = Mul (ot, tc)"
@@ -299,7 +307,7 @@ def test_an_operator_of_several_steps_stays_in_its_loop(kind: str) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", ["gru_as_torch", "gru_joined", "lstm_as_torch", "rnn_tanh"])
 def test_what_is_infinite_or_nan_spoils_what_it_spoils_in_the_loop(kind: str, bad: float) -> None:
-    """By the evaluator: onnxruntime's operators lose a NaN where they add a bias."""
+    """By the evaluator: onnxruntime's operators make numbers of NaN, see `recurrence-of-nan`."""
     _, body, states = CELLS[kind]
     before = model(cell_loop("counted", body, states=states, lead="2,", row="2,"))
     found = read(before)
@@ -315,11 +323,47 @@ def test_what_is_infinite_or_nan_spoils_what_it_spoils_in_the_loop(kind: str, ba
         assert difference.equal, difference.message
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("step", [0, 3])
+@pytest.mark.parametrize(
+    "kind",
+    ["gru_as_torch", "gru_joined", "lstm_as_torch", "rnn_sigmoid", "step_of_gru", "step_of_lstm"],
+)
+def test_nan_reaches_in_onnxruntime_what_it_reaches_in_the_loop(kind: str, step: int) -> None:
+    op_type, body, states = CELLS[kind]
+    before = model(cell_loop("counted", body, states=states, lead="3,", row="3,"))
+    after = rewrite(before, strategy="fuse").model
+    found = {node.op_type for node in all_nodes(ir.from_proto(after))}
+    assert op_type in found
+    assert "Loop" not in found
+    one, other = open_session(before), open_session(after)
+    for name in ("x", *(f"{state}0" for state in states)):
+        for length in (1, 9):
+            feeds = {k: v.copy() for k, v in cell_feeds(length, 3, states=states).items()}
+            at = min(step, length - 1)
+            (feeds[name][at] if name == "x" else feeds[name])[1, 2] = np.nan
+            difference = compare(one.run(feeds), other.run(feeds))
+            assert difference.equal, (name, length, difference.message)
+
+
 def test_exact_keeps_the_loop() -> None:
     before = model(cell_loop("counted", GRU["as_torch"], lead="2,", row="2,"))
     found = read(before, exact=True)
     assert found.loops == 1
     assert "exact" in found.codes
+
+
+def test_exact_splits_off_what_rounds_as_it_did() -> None:
+    """As it does where no operator computes the recurrence: what reads each state goes behind."""
+    collected = "ya = Abs (h2)  yb = Floor (ya)  yc = Neg (yb)  yd = Ceil (yc)  y = Abs (yd)"
+    for body in (GRU["as_torch"], NEAR["a_state_beside"]):
+        before = model(cell_loop("counted", body, lead="2,", row="2,", y=collected))
+        found = read(before, exact=True)
+        (loop,) = (n for n in all_nodes(ir.from_proto(found.model)) if n.op_type == "Loop")
+        inside = {node.op_type for node in loop.attributes["body"].as_graph()}
+        assert not inside & {"Floor", "Ceil"}
+        assert "MatMul" in inside
+        assert same(before, found.model, *(cell_feeds(n) for n in LENGTHS)) == len(LENGTHS)
 
 
 def test_doubles_stay_in_a_loop() -> None:

@@ -24,8 +24,8 @@ __all__ = ["check_steps", "doubled"]
 _MOST_STEPS = 12
 """The steps of a known number of iterations; each reads and writes all rows."""
 
-_STAGES = (0, 3, 6, 10, 14, 40)
-"""Of an unknown number: the steps of up to 8 rows, those of up to 64, and so on to as many as no
+_STAGES = (0, 1, 3, 6, 10, 14, 39)
+"""Of an unknown number: the step of up to 2 rows, those of up to 8, and so on to as many as no
 memory holds. Each stage runs where the ones before it do not reach."""
 
 Step = Callable[[Builder, Sequence[ir.Value], ir.Value, int], list[ir.Value]]
@@ -59,7 +59,8 @@ def doubled(joined: Joined, values: Sequence[ir.Value], step: Step) -> list[ir.V
             before each the one stands that it is joined to.
     """
     builder, known = joined.builder, joined.trips.static
-    number = builder.op("Squeeze", [builder.shape(values[0], 0, 1), builder.ints(0)])
+    sizes = builder.op("Shape", [values[0]])
+    number = builder.op("Gather", [sizes, builder.scalar(0)], {"axis": 0})
     places = builder.arange(number)
     if known is not None:
         return _steps(builder, values, step, places, range(known.bit_length()))

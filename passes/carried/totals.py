@@ -180,16 +180,15 @@ def _extreme(
     """Record the extreme over axis 0; a NaN in a row makes it NaN, as Max and Min have it.
 
     Runtimes differ on the extreme of no rows, and onnxruntime's ReduceMax passes over a NaN that
-    does not come first.
+    does not come first. A sum of absolute values is NaN for that alone: infinities do not cancel.
     """
     builder = joined.builder
     padded = rows if has_rows else _with_neutral_row(builder, rows, family, dtype)
     found = joined.reduce(f"Reduce{family}", padded)
     if dtype not in FLOATS:
         return found
-    spoiled = _any(joined, builder.op("IsNaN", [rows]))
-    nan = builder.constant(np.array(np.nan, dtype.numpy()))
-    return builder.op("Where", [spoiled, nan, found])
+    sizes = joined.reduce("ReduceL1", rows)
+    return builder.op("Where", [builder.op("IsNaN", [sizes]), sizes, found])
 
 
 def _with_neutral_row(

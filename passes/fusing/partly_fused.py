@@ -6,7 +6,7 @@ import dataclasses
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.alternatives import walk_alternative
-from passes.fusing.cost import cost_of_body
+from passes.fusing.cost import cost_of_body, cost_of_loop
 from passes.fusing.flatten import flattened
 from passes.fusing.form_choice import FormChoice
 from passes.fusing.fused_body import FusedBody
@@ -132,8 +132,18 @@ def ask_sizes(site: MapSite, facts: FusionFacts, loop: LoopPlan) -> FusionPlan |
     body = walk_alternative(site, facts, GuardCheck.SIZES)
     if body is None:
         return None
-    choice = FormChoice({GuardCheck.SIZES: body})
+    choice = FormChoice({GuardCheck.SIZES: body}, few=_few(site, facts, loop, body))
     return FusionPlan(site, choice, [], True, loop, plan_decision(site, choice, [], facts))
+
+
+def _few(site: MapSite, facts: FusionFacts, loop: LoopPlan, body: FusedBody) -> int:
+    """Return up to how many samples the loop is faster, where it is there for none anyway."""
+    is_known = site.elements[0][1].number(facts.typings.proven) is not None
+    options = facts.options
+    if is_known or not options.auto or options.for_device or not loop.outputs:
+        return 0
+    as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
+    return cost_of_body(body, facts.typings).pays_from(as_loop) or 0
 
 
 def is_carried(site: MapSite) -> bool:

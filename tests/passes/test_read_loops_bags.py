@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.decisions import Verdict
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
@@ -383,3 +385,10 @@ def test_places_in_a_range_from_0_are_not_looked_up(name: str) -> None:
     nodes = list(ir.from_proto(found.model).graph.all_nodes())
     gathered = [operand(node, 0).producer() for node in nodes if node.op_type == "Gather"]
     assert sum(is_operator(node, "Range") for node in gathered) == reads, found.operators
+
+
+def test_few_bags_with_weights_run_in_the_loop() -> None:
+    """The question whether weights are as many as indices asks for the number of bags, too."""
+    path = pathlib.Path(__file__).parents[2] / "models/exported/ts_embedding_bag_weights.onnx"
+    (found,) = rewriter.explain(path).decisions
+    assert 4 <= found.few <= 8

@@ -163,7 +163,7 @@ def test_it_ends_without_a_loop(name: str, dialect: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "op_type", "count"),
-    [("forward_fill", "Compress", 1), ("sums_of_integers", "CumSum", 2), ("largest", "If", 4)],
+    [("forward_fill", "Compress", 1), ("sums_of_integers", "CumSum", 2), ("largest", "If", 5)],
 )
 def test_the_last_value_is_read_from_those_of_all_iterations(
     name: str, op_type: str, count: int

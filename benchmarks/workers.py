@@ -102,7 +102,7 @@ def verdict(
         backend: The name of the backend.
         model: The model.
         feeds: Inputs, sequences as lists.
-        right: Outputs any of which are right; how far others are off is said of the last.
+        right: Several right outputs; what is none of them is compared with the last one.
     """
     try:
         session = open_session(model, backend)

@@ -7,8 +7,7 @@ of its contributed operators.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import onnx
 import onnx_ir as ir
@@ -16,75 +15,88 @@ import onnx_ir as ir
 __all__ = ["fused_function"]
 
 _DOMAIN = "com.microsoft"
-_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-_GEMM = ("alpha", "beta", "transA", "transB")
-_PARAMETERS = {
-    "": (),
+_ATTRIBUTES = {
+    "Conv": ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"),
+    "Gemm": ("alpha", "beta", "transA", "transB"),
+}
+_NUMBERS = {
+    "Clip": ("min", "max"),
+    "Elu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"),
     "LeakyRelu": ("alpha",),
     "Relu": (),
+    "Selu": ("alpha", "gamma"),
     "Sigmoid": (),
+    "Softplus": (),
+    "Softsign": (),
     "Tanh": (),
+    "ThresholdedRelu": ("alpha",),
 }
-"""The parameters of activations; those of Clip are inputs."""
+"""The numbers of each activation; onnxruntime has no defaults for them."""
+_CLIP_READS = 11
+"""The first opset in which the bounds of Clip are inputs."""
 
 
-def fused_function(node: ir.Node) -> ir.Function | None:
-    """Return the function that a FusedConv or FusedGemm stands for, None for another node."""
-    if node.domain != _DOMAIN or any(a.is_ref() for a in node.attributes.values()):
+def fused_function(node: ir.Node, opset: int) -> ir.Function | None:
+    """Return the function that a FusedConv or FusedGemm stands for, None for another node.
+
+    None, too, where the activation is unknown or lacks a number: onnxruntime refuses that.
+
+    Args:
+        node: The node.
+        opset: The version of ONNX's operators in the model.
+    """
+    op_type = node.op_type.removeprefix("Fused")
+    if node.domain != _DOMAIN or op_type == node.op_type or op_type not in _ATTRIBUTES:
         return None
-    if node.op_type == "FusedConv":
-        found = node.attributes.get("activation_params")
-        return _function(node, "Conv", _CONV, () if found is None else found.as_floats())
-    if node.op_type == "FusedGemm":
-        names = ("activation_alpha", "activation_beta", "activation_gamma")
-        given = [node.attributes[n].as_float() for n in names if n in node.attributes]
-        return _function(node, "Gemm", _GEMM, given)
-    return None
-
-
-def _function(
-    node: ir.Node, op_type: str, names: Iterable[str], numbers: Sequence[float]
-) -> ir.Function | None:
-    """Return the operator, what is added to it, and its activation."""
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
+        return None
     activation = node.attributes.get_string("activation", "") or ""
-    if activation != "Clip" and activation not in _PARAMETERS:
+    numbers = _numbers(node, activation) if activation else {}
+    if numbers is None or (activation == "Clip" and opset < _CLIP_READS):
         return None
     formal = [f"i{k}" for k in range(len(node.inputs))]
     read = [name if v is not None else "" for name, v in zip(formal, node.inputs, strict=True)]
-    kept = [
-        ir.serde.serialize_attribute(node.attributes[n]) for n in names if n in node.attributes
-    ]
     made = onnx.helper.make_node(op_type, read[:3], ["made"], name=op_type)
-    made.attribute.extend(kept)
-    nodes, last = [made], "made"
-    if len(read) > 3 and read[3]:
-        nodes.append(onnx.helper.make_node("Add", [last, read[3]], ["added"], name="Add"))
-        last = "added"
-    nodes += _activated(activation, numbers, last)
+    kept = (a for name, a in node.attributes.items() if name in _ATTRIBUTES[op_type])
+    made.attribute.extend(map(ir.serde.serialize_attribute, kept))
+    nodes = [made]
+    if any(read[3:]):
+        nodes.append(onnx.helper.make_node("Add", ["made", read[3]], ["added"], name="Add"))
+    nodes += _activated(activation, numbers, nodes[-1].output[0])
+    imported = onnx.helper.make_opsetid("", opset)
     function = onnx.helper.make_function(
-        _DOMAIN,
-        node.op_type,
-        formal,
-        [nodes[-1].output[0]],
-        nodes,
-        [onnx.helper.make_opsetid("", 13)],
+        _DOMAIN, node.op_type, formal, nodes[-1].output, nodes, [imported]
     )
     return ir.serde.deserialize_function(function)
 
 
-def _activated(activation: str, numbers: Sequence[float], value: str) -> list[onnx.NodeProto]:
-    """Return the nodes of an activation."""
+def _numbers(node: ir.Node, activation: str) -> dict[str, float] | None:
+    """Return the numbers of an activation by name, None if one is missing."""
+    names = _NUMBERS.get(activation)
+    if names is None:
+        return None
+    if node.op_type == "FusedConv":
+        listed = node.attributes.get("activation_params")
+        given = [] if listed is None else list(listed.as_floats())
+        return dict(zip(names, given, strict=True)) if len(given) == len(names) else None
+    found = {name: node.attributes.get(f"activation_{name}") for name in names}
+    return {n: a.as_float() for n, a in found.items() if a} if all(found.values()) else None
+
+
+def _activated(
+    activation: str, numbers: Mapping[str, float], value: str
+) -> Iterable[onnx.NodeProto]:
+    """Return the nodes of an activation; the numbers of Clip are inputs."""
     if not activation:
         return []
     if activation != "Clip":
-        parameters: dict[str, Any] = dict(zip(_PARAMETERS[activation], numbers, strict=False))
-        return [onnx.helper.make_node(activation, [value], ["y"], name=activation, **parameters)]
+        made = onnx.helper.make_node(activation, [value], ["y"], name=activation)
+        made.attribute.extend(onnx.helper.make_attribute(*pair) for pair in numbers.items())
+        return [made]
     limits = [
         onnx.helper.make_node("Constant", [], [name], name=name, value_float=number)
-        for name, number in zip(("least", "most"), numbers, strict=False)
+        for name, number in numbers.items()
     ]
-    clip = onnx.helper.make_node(
-        "Clip", [value, *(n.output[0] for n in limits)], ["y"], name="Clip"
-    )
+    clip = onnx.helper.make_node("Clip", [value, *numbers], ["y"], name="Clip")
     return [*limits, clip]

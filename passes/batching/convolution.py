@@ -127,10 +127,9 @@ def quantized_convolution(
 
     A zero point of ConvInteger's images may differ by sample, as DynamicQuantizeLinear gives it.
     """
-    if node.op_type == "ConvInteger" and operands[2:] and operands[2] is not None:
-        zero = operands[2]
-        if zero.is_stacked:
-            return [_around_zeros(ctx, node, _without(operands, 2), zero)]
+    zero = ctx.optional(operands, 2) if node.op_type == "ConvInteger" else None
+    if zero is not None and zero.is_stacked:
+        return [_around_zeros(ctx, node, _without(operands, 2), zero)]
     for x in operands[1:]:
         ctx.require_shared(x, "filters, scale, zero point or bias")
     return _on_merged(ctx, node, operands, [0])

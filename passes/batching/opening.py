@@ -117,7 +117,7 @@ class _Opener:
         known = self._model.functions.get(node.op_identifier())
         if known is not None:
             return known
-        fused = fused_function(node)
+        fused = fused_function(node, self._opset)
         if fused is not None:
             return fused
         body = body_by_definition(node, self._version(node.domain, 1), self._type)

@@ -110,7 +110,7 @@ def _only(products: Products) -> frozenset[Factor]:
 
 
 def _gates(factors: frozenset[Factor]) -> list[Gate]:
-    """Return the factors of a product, all of which are gates."""
+    """Return the factors of a product of gates."""
     gates = [one for one in factors if isinstance(one, Gate)]
     if not gates or len(gates) != len(factors):
         raise NotACellError

@@ -115,7 +115,7 @@ class WeightWriter:
         return made[0] if len(made) == 1 else self.builder.op("Concat", made, {"axis": 1})
 
     def _matrix(self, parts: Sequence[tuple[Weight, float]]) -> ir.Value:
-        """Record the sum of some matrices, of which a row gives one element of the state."""
+        """Record the sum of some matrices; each of its rows gives one element of the state."""
         return self._sum([(self._part(weight), number) for weight, number in parts])
 
     def _part(self, weight: Weight) -> ir.Value:

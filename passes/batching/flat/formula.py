@@ -127,9 +127,9 @@ def integers(ops: Operators, value: ir.Value) -> Formula:
 
 
 def added(terms: Sequence[Formula]) -> Formula:
-    """Return the sum of terms from left to right, all of which are recorded by now.
+    """Return the sum of terms from left to right; they were recorded before it.
 
     onnxruntime goes from a result back to what it reads, and takes first what was recorded last.
-    That is the sum so far, and not one term after another, all of which it would have to hold.
+    So it takes the sum so far, and need not hold all terms at once.
     """
     return functools.reduce(operator.add, terms)

@@ -196,8 +196,10 @@ _INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
 
 def _is_of_two_integers(node: ir.Node) -> bool:
-    dtypes = {v.dtype for v in node.inputs if v is not None and v.dtype is not None}
-    return len(node.inputs) == 2 and bool(dtypes) and dtypes <= _INTEGERS
+    if len(node.inputs) != 2:
+        return False
+    dtypes = {element_type_by_makers(v) for v in node.inputs if v is not None} - {None}
+    return bool(dtypes) and dtypes <= _INTEGERS
 
 
 def _compared(node: ir.Node) -> ir.Node:

@@ -14,6 +14,7 @@ from passes.carried.find import with_patterns
 from passes.carried.in_branch import failing_apart
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
+from passes.graph.opsets import to_opset_form
 from passes.reading.body import BodyWriter
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import LoopFacts, find_facts
@@ -185,6 +186,7 @@ def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> L
     check_range(writer.facts, writer.trips)
     open_functions(model, [body])
     _check_operators(body, model, opset)
+    to_opset_form([*body], opset)
     type_body(body, writer.typings, model)
     writer.speculated.check(writer.typings.proven)
     return found

@@ -110,13 +110,15 @@ def _cut(call: NodeCall) -> None:
 
 
 def _shaped(call: NodeCall) -> None:
-    """Reshape to sizes of which some are known, or those of axes of the data."""
-    dims = call.dims()
-    pairs = zip(call.numbers("sizes"), call.numbers("axes"), strict=True)
-    made = [
-        (dims and dims[axis]) if axis >= 0 else None if size < 0 else size for size, axis in pairs
-    ]
-    call.set(call.elem_type(), made)
+    """A shape of which some sizes are known, or the tensors and axes that have them."""
+    made: list[Any] = []
+    places = zip(call.numbers("tensors"), call.numbers("axes"), strict=True)
+    for size, (tensor, axis) in zip(call.numbers("sizes"), places, strict=True):
+        dims = call.dims(tensor) if tensor > 0 else None
+        is_there = dims is not None and axis < len(dims)
+        made.append(size if size >= 0 else dims[axis] if dims is not None and is_there else None)
+    (elem_type,) = call.numbers("elem_types") or [call.elem_type()]
+    call.set(elem_type, made)
 
 
 def _sorted(call: NodeCall) -> None:

@@ -99,21 +99,37 @@ def stand_in_resized(node: onnx.NodeProto, scales: Iterable[float]) -> None:
 
 
 def stand_in_shaped(
-    node: onnx.NodeProto, dims: Iterable[int | None], axes: Iterable[int | None]
+    node: onnx.NodeProto, dims: Iterable[int | None], places: Iterable[tuple[str, int] | None]
 ) -> None:
-    """Let inference know some of the dimensions that a Reshape makes.
+    """Let inference know some of the dimensions that a node makes.
 
     Args:
-        node: The Reshape.
-        dims: Its dimensions, None for one that is not known.
-        axes: For each the axis of the data of the same size, None where there is none.
+        node: A ConstantOfShape, an Expand or a Reshape.
+        dims: Its dimensions, None for one that is not a known number.
+        places: For each a tensor and the axis of it of the same size, None where none is known.
     """
+    found = list(places)
+    tensors = list(dict.fromkeys(place[0] for place in found if place is not None))
+    filled = [_filled_type(node)] if node.op_type == "ConstantOfShape" else []
+    numbers = {
+        "elem_types": filled,
+        "sizes": [-1 if number is None else number for number in dims],
+        "axes": [-1 if place is None else place[1] for place in found],
+        "tensors": [-1 if place is None else 1 + tensors.index(place[0]) for place in found],
+    }
     del node.attribute[:]
-    for name, numbers in (("sizes", dims), ("axes", axes)):
-        known = [-1 if number is None else number for number in numbers]
-        node.attribute.append(onnx.helper.make_attribute(name, known))
+    for name, known in numbers.items():
+        if known:
+            node.attribute.append(onnx.helper.make_attribute(name, known))
+    node.input[1:] = tensors
     node.domain, node.op_type = DOMAIN, "Shaped"
     stand_in_typed(node)
+
+
+def _filled_type(node: onnx.NodeProto) -> int:
+    """Return the element type that a ConstantOfShape gives."""
+    value = next((one.t for one in node.attribute if one.name == "value"), None)
+    return onnx.TensorProto.FLOAT if value is None else value.data_type
 
 
 def stand_in_sorted(node: onnx.NodeProto) -> None:

@@ -130,6 +130,29 @@ def test_axes_of_what_is_reshaped_below_opset_13(
         assert known(typing.dims(named["y"])) == known(dims)
 
 
+MADE = {
+    "filled": "y = ConstantOfShape (t)",
+    "a number expanded": "y = Expand (i, t)",
+    "a matrix expanded to what it is": "z = ConstantOfShape (t) y = Expand (z, t)",
+}
+
+
+@pytest.mark.parametrize("opset", [11, 12, 18])
+@pytest.mark.parametrize("name", MADE)
+def test_a_shape_is_made_of_dimensions_that_have_names(opset: int, name: str) -> None:
+    axes = "<axes = [0]> (p) v = Unsqueeze <axes = [0]> (q)"
+    axes = axes if opset < 13 else "(p, o) v = Unsqueeze (q, o)"
+    typings, named = both(f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[N,16,M] x) => (float[] r) {{
+            i = Constant <value = int64 {{0}}> () j = Constant <value = int64 {{2}}> ()
+            o = Constant <value = int64[1] {{0}}> () s = Shape (x)
+            p = Gather <axis = 0> (s, i) q = Gather <axis = 0> (s, j) u = Unsqueeze {axes}
+            t = Concat <axis = 0> (u, v) {MADE[name]} f = Cast <to = 1> (y) r = Neg (f) }}""")
+    rows, _, columns = typings.proven.dims(named["x"]) or ()
+    assert typings.proven.dims(named["y"]) == (rows, columns)
+    assert typings.declared.dims(named["y"]) == ("N", "M")
+
+
 def test_what_is_left_of_an_unknown_rank_is_unknown() -> None:
     typings, named = both(f"""{HEADER}g (float[N,48] x, int64[K] k) => (float[] r) {{
         {CONSTANTS} w = Reshape (x, k) y = Reshape (w, m) r = Neg (y) }}""")

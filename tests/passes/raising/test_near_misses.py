@@ -104,7 +104,7 @@ MISFITS = {("spelled-largest_of_branches_in_branches", "Max w1: operand 0 is at"
 @pytest.mark.parametrize("name", BASES)
 def test_a_near_miss_computes_what_it_did(name: str) -> None:
     base, feeds = BASES[name]
-    ran = ((edit, near, _computed(near, feeds)) for edit, near in near_misses(base, name))
+    ran = ((edit, near, computed(near, feeds)) for edit, near in near_misses(base, name))
     for edit, near, expected in itertools.islice((one for one in ran if one[2]), _EACH):
         if (name, edit) in UNDEFINED | MISFITS:
             continue
@@ -123,7 +123,7 @@ def test_a_near_miss_computes_what_it_did(name: str) -> None:
             assert judged, f"{difference.message}: {said}"
 
 
-def _computed(near: onnx.ModelProto, feeds: Sequence[Feeds]) -> list[tuple[Feeds, Feeds]]:
+def computed(near: onnx.ModelProto, feeds: Sequence[Feeds]) -> list[tuple[Feeds, Feeds]]:
     """Return what a model computes on the feeds on which it runs."""
     found = []
     for feed in feeds:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Term, added
+from passes.carried.pattern import Term, added, added_constant
 from passes.carried.selections import Selection
 from passes.carried.writes import Write
 from passes.graph.builder import Builder
@@ -84,13 +84,9 @@ def _no_rows(done: Write, named: int, dtype: ir.DataType, typing: Typing) -> lis
         return None
     sizes = [d for d in dims[named:] if isinstance(d, int)]
     if len(sizes) == len(dims) - named:
-        return [_constant(np.zeros([0, *sizes], dtype.numpy()))]
+        return [added_constant(np.zeros([0, *sizes], dtype.numpy()))]
     if named > 1:
         return None
-    zero = _constant(np.array([0], np.int64))
+    zero = added_constant(np.array([0], np.int64))
     bounds = [zero.outputs[0]] * 3
     return [zero, added("Slice", [initial, *bounds])]
-
-
-def _constant(array: np.ndarray) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(array)})

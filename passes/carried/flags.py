@@ -19,7 +19,7 @@ from passes.carried.in_branch import may_fail_apart
 from passes.carried.joined import Joined
 from passes.carried.masks import choice, flag_of
 from passes.carried.outside import known_outside
-from passes.carried.pattern import Term, added
+from passes.carried.pattern import Term, added_constant
 from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.totals import truth_of
 from passes.graph.builder import Builder
@@ -214,5 +214,5 @@ class _FlagReader(BranchReader):
         return self._constant(value) if isinstance(value, bool) else value
 
     def _constant(self, value: bool) -> ir.Value:
-        self.nodes.append(added("Constant", [], {"value": ir.tensor(np.array(value))}))
+        self.nodes.append(added_constant(np.array(value)))
         return self.nodes[-1].outputs[0]

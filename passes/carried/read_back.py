@@ -9,14 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.checked_places import CheckedPlaces
 from passes.carried.counted_rows import counts_rows
 from passes.carried.joins import Join, find_join
 from passes.carried.ones import skip_factors_of_one
-from passes.carried.pattern import FLOATS, added
+from passes.carried.pattern import FLOATS, added, added_integers
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
@@ -152,7 +151,7 @@ def _reshaped(
     known = [size.number for size in sizes if size is not None and size.number is not None]
     shape = added("Shape", [like])
     if known and len(known) == len(sizes):
-        shape = added("Constant", [], {"value": ir.tensor(np.array(known, np.int64))})
+        shape = added_integers(*known)
     nodes += [shape, added(by, [given, shape.outputs[0]])]
     for form in forms:
         inputs = [nodes[-1].outputs[0], *operands(form)[1:]]

@@ -7,8 +7,9 @@ import functools
 import onnx_ir as ir
 
 from passes.device.decided_on_device import DecidedOnDevicePass
-from passes.device.device_forms import DeviceFormsPass, HasKernel
+from passes.device.device_forms import DeviceFormsPass
 from passes.device.device_numbers import DeviceNumbersPass
+from passes.device.forms_pass import HasKernel
 from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
 from passes.device.shapes_on_host import ShapesOnHostPass
 from passes.device.whole_shapes import WholeShapesPass

@@ -19,7 +19,11 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import one_place_each, restacked, rows_again, stacked_rule
+from passes.batching.flat.moves import (
+    read_off,
+    restacked,
+    stacked_rule,
+)
 from passes.batching.flat.places import tables_of
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
@@ -73,9 +77,7 @@ def masked(
         fill: The number.
         sizes: How large the samples are along some of their axes, where that was checked.
     """
-    assert x.flat is not None
-    if not one_place_each(x.flat):
-        x = rows_again(ctx, x)
+    x = read_off(ctx, x)
     flat = x.flat
     assert flat is not None
     tables, known = [], {flat.order[axis]: size for axis, size in (sizes or {}).items()}

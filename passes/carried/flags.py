@@ -25,12 +25,11 @@ from passes.carried.totals import truth_of
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
+from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
 __all__ = ["CarriedFlag", "find_flag"]
-
-_WHOLE = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +154,7 @@ class _FlagReader(BranchReader):
         """Return the choice between two integers that is cast to a boolean, as tf2onnx has it."""
         cast = made_by(value, "Cast", body=self.scope)
         number = None if cast is None else skip_identities(operand(cast, 0))
-        is_whole = number is not None and self._typing.dtype(number) in _WHOLE
+        is_whole = number is not None and self._typing.dtype(number) in INTEGERS
         return find_selection(number, self.scope) if number is not None and is_whole else None
 
     def _truth(self, value: ir.Value, is_true: bool) -> ir.Value | bool | None:

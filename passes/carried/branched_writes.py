@@ -17,7 +17,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.typing.value_types import Typing
 
-__all__ = ["branched_write", "reads_shape"]
+__all__ = ["branched_write"]
 
 
 def branched_write(
@@ -46,7 +46,7 @@ def branched_write(
     none = _no_rows(done, named, dtype, typing)
     if none is None:
         return None
-    outside = [node for node in copies if reads_shape(node, done.carried.inner)]
+    outside = [node for node in copies if _reads_shape(node, done.carried.inner)]
 
     def taken(builder: Builder) -> list[ir.Value]:
         builder.nodes.extend(node for node in copies if node not in outside)
@@ -64,7 +64,7 @@ def branched_write(
     return terms, [*outside, made]
 
 
-def reads_shape(node: ir.Node, inner: ir.Value) -> bool:
+def _reads_shape(node: ir.Node, inner: ir.Value) -> bool:
     """Whether a node reads nothing but the shape of a tensor."""
     return is_operator(node, "Shape") and node.inputs[0] is inner
 

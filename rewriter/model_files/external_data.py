@@ -16,7 +16,7 @@ import onnx_ir as ir
 from rewriter.errors import ModelError
 from rewriter.model_files.tensor_bytes import AGAIN, size_in_bytes
 
-__all__ = ["check_message", "check_place", "check_tensor", "every_tensor"]
+__all__ = ["check_message", "check_place", "check_tensor"]
 
 _KEEP_INSIDE = "put the file into the folder of the model, and export the model again"
 _SHOWN = 80  # characters of a name that is too long
@@ -35,7 +35,7 @@ def check_message(proto: onnx.ModelProto, folder: Path | None) -> None:
         ModelError: The first tensor whose place is not allowed.
     """
     places: set[str] = set()
-    for tensor in every_tensor(proto):
+    for tensor in _every_tensor(proto):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             _check(tensor, folder, places)
 
@@ -92,7 +92,7 @@ def check_place(location: str, folder: Path | None, label: str) -> None:
         )
 
 
-def every_tensor(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _every_tensor(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yield the tensors of a message, wherever they stand: sparse ones and training included."""
     stack: list[onnx.GraphProto | onnx.FunctionProto | onnx.NodeProto] = [proto.graph]
     stack += proto.functions

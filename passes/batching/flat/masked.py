@@ -30,7 +30,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.typing import ValueType
 
-__all__ = ["as_largest", "cut_to", "lengths_of", "masked", "ragged_axes"]
+__all__ = ["as_largest", "cut_to", "lengths_of", "masked"]
 
 
 def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -46,7 +46,7 @@ def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     return [cut_to(ctx, made.value, x, x.rank, lengths_of(ctx, x))]
 
 
-def ragged_axes(x: Batched) -> list[int]:
+def _ragged_axes(x: Batched) -> list[int]:
     """Return the axes along which samples may differ."""
     assert x.flat is not None
     return [axis for axis in range(x.rank) if x.flat.is_ragged(axis)]
@@ -57,7 +57,7 @@ def lengths_of(ctx: Context, x: Batched) -> dict[int, Lengths]:
     flat = x.flat
     assert flat is not None
     found = {}
-    for axis in ragged_axes(x):
+    for axis in _ragged_axes(x):
         at = flat.order[axis]
         table = flat.tables[at]
         found[axis] = flat.grid.lengths(at) if table is None else table.of_samples(ctx.builder)
@@ -90,7 +90,7 @@ def masked(
     around = ctx.builder.constant(np.array(fill).astype(x.element_type.numpy()))
     read = dataclasses.replace(flat, tables=tuple(tables), fill=around)
     value = as_stacked(ctx, dataclasses.replace(x, flat=read))
-    ragged = ragged_axes(x)
+    ragged = _ragged_axes(x)
     dims = tuple(None if axis in ragged else dim for axis, dim in enumerate(x.dims))
     type_ = ValueType(x.type.type, dims)
     return dataclasses.replace(x, layout=Layout.STACKED, value=value, type=type_, flat=None)

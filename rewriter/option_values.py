@@ -18,6 +18,7 @@ __all__ = [
     "check_agrees",
     "check_is_sequence",
     "check_known",
+    "dims_text",
     "read_names",
     "read_shapes",
     "refuse_flag",
@@ -116,9 +117,9 @@ def check_agrees(value: ir.Value, promised: tuple[int | None, ...]) -> None:
         return
     what = "elements of" if isinstance(value.type, ir.SequenceType) else "input"
     raise RewriteError(
-        f"the shape {_text(promised)} is promised for {what} {value.name!r}, whose declared shape "
-        f"is {_text([str(dim) for dim in value.shape])}: correct the promise, or the type where "
-        "the model is made"
+        f"the shape {dims_text(promised)} is promised for {what} {value.name!r}, whose declared "
+        f"shape is {dims_text([str(dim) for dim in value.shape])}: correct the promise, or the "
+        "type where the model is made"
     )
 
 
@@ -140,5 +141,6 @@ def check_is_sequence(name: str, what: str, sequences: Iterable[str]) -> None:
     raise RewriteError(f"{name!r} is {what}, but is no sequence input of the model; {left_out}")
 
 
-def _text(dims: Sequence[int | str | None]) -> str:
+def dims_text(dims: Sequence[int | str | None]) -> str:
+    """Return dimensions for the reader, with ``?`` for one that is not known."""
     return "[" + ",".join("?" if dim is None else str(dim) for dim in dims) + "]"

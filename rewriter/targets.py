@@ -102,7 +102,7 @@ def check_target(
         *_ignored(model, row),
     ]
     if left:
-        left += [Unreached("", "", problem, _CONVERT) for problem in _versions(model, row)]
+        left += [Unreached("", "", problem, CONVERT) for problem in _versions(model, row)]
     return [dataclasses.replace(one, remedy=still_open(one.remedy, spent)) for one in left]
 
 
@@ -112,7 +112,7 @@ def version_warnings(model: ir.Model, target: str) -> list[str]:
     Raises:
         RewriteError: There is no such target.
     """
-    return [f"{problem}; {_CONVERT}" for problem in _versions(model, find_target(target))]
+    return [f"{problem}; {CONVERT}" for problem in _versions(model, find_target(target))]
 
 
 def _ignored(model: ir.Model, row: Target) -> Iterator[Unreached]:
@@ -137,7 +137,7 @@ def _ignored(model: ir.Model, row: Target) -> Iterator[Unreached]:
                 yield Unreached(path, op_type, reason, remedy)
 
 
-_CONVERT = "convert the model to an older version before it is deployed"
+CONVERT = "convert the model to an older version before it is deployed"
 _INTERFACE = "use --tensor-io to pass it as a tensor, or make it a tensor where the model is made"
 
 

@@ -18,6 +18,7 @@ from passes.batching.packed.some_samples import as_packed
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, walk_nodes
+from passes.graph.if_outputs import branches_of
 from passes.graph.picking import can_pick, pick
 
 __all__ = ["branch"]
@@ -35,7 +36,7 @@ def branch(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     3. Otherwise each branch runs for the samples that take it.
     """
     condition = ctx.operand(operands, 0, "condition")
-    graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+    graphs = branches_of(node)
     if condition.is_shared:
         return _shared_branch(ctx, condition, graphs)
     if condition.dims not in ((), (1,)):

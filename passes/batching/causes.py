@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline, Reason
 from passes.graph.graphs import reads_of
+from passes.graph.made import operands
 
 __all__ = ["Causes", "Demotions", "Inherited"]
 
@@ -62,7 +63,7 @@ class Causes:
             reason: Why; None where that is said of what it reads, or of a node behind it.
         """
         if reason is None:
-            read = (self._of.get(v) for v in _read(node))
+            read = (self._of.get(v) for v in operands(node))
             index = next((i for i in read if i is not None), None)
         else:
             index = self._add(reason)
@@ -124,10 +125,6 @@ class Causes:
     def _add(self, reason: Reason) -> int:
         self.reasons.append(reason)
         return len(self.reasons) - 1
-
-
-def _read(node: ir.Node) -> list[ir.Value]:
-    return [v for v in node.inputs if v is not None]
 
 
 class Demotions:

@@ -18,7 +18,7 @@ from passes.typing import Typing
 
 __all__ = ["CountedNumbers", "maker"]
 
-_ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change nothing about one number."""
 
 
@@ -132,6 +132,6 @@ class CountedNumbers(Evaluator):
 def maker(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a number, behind those that change nothing about it."""
     node = None if value is None else value.producer()
-    while is_operator(node, _ALONE):
+    while is_operator(node, ALONE):
         node = operand(node, 0).producer()
     return node

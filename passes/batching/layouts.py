@@ -121,6 +121,12 @@ class Batched:
         return self.dtype
 
     @property
+    def own_lengths(self) -> Lengths:
+        """The lengths of packed samples."""
+        assert self.lengths is not None
+        return self.lengths
+
+    @property
     def dims(self) -> tuple[int | str | None, ...]:
         """The dimensions of one sample.
 

@@ -29,7 +29,7 @@ from passes.graph.node_copies import copy_nodes
 from passes.graph.opsets import schema_of
 from passes.typing import Typing, type_values
 
-__all__ = ["body_by_definition", "open_functions"]
+__all__ = ["open_functions"]
 
 assert rules
 
@@ -120,7 +120,7 @@ class _Opener:
         fused = fused_function(node, self._opset)
         if fused is not None:
             return fused
-        body = body_by_definition(node, self._version(node.domain, 1), self._type)
+        body = _body_by_definition(node, self._version(node.domain, 1), self._type)
         # Range is defined by a Loop, and runs as it is where all samples share its operands.
         is_loop = body is not None and any(inner.op_type == "Loop" for inner in body)
         return None if is_loop else body
@@ -156,7 +156,7 @@ class _Opener:
                 self._model.opset_imports.setdefault(domain, version)
 
 
-def body_by_definition(
+def _body_by_definition(
     node: ir.Node, version: int, type_of: Callable[[ir.Value], ir.TypeProtocol | None]
 ) -> ir.Function | None:
     """Return the function that an operator is by its definition, None if it is none.

@@ -18,7 +18,7 @@ from passes.graph.builder import END, Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.zero_sizes import LEAST_OPSET, reshape_without_zeros
 
-__all__ = ["BatchAxis", "Operators"]
+__all__ = ["BatchAxis", "Operators", "numbers_of"]
 
 
 class Operators:
@@ -191,7 +191,7 @@ class BatchAxis(Operators):
         if dims and dims[0] == 1:
             return self.squeeze(value, [1])
         if dims and _are_positive(dims[1:]):
-            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims[1:]))])
+            return self.op("Reshape", [value, self.ints(-1, *numbers_of(dims[1:]))])
         # The size is computed: a -1 could not be resolved where another dimension is 0.
         size = self.op("ReduceProd", [self.shape(value, 0, 2)], {"keepdims": 1})
         target = self.op("Concat", [size, self.shape(value, 2)], {"axis": 0})
@@ -210,7 +210,7 @@ class BatchAxis(Operators):
         if dims and dims[0] == 1:
             return self.unsqueeze(value, [1])
         if dims and _are_positive(dims):
-            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims))])
+            return self.op("Reshape", [value, self.ints(-1, *numbers_of(dims))])
         target = self.op("Concat", [self.shape(like, 0, 2), self.shape(value, 1)], {"axis": 0})
         return self.reshape(value, target)
 
@@ -223,7 +223,8 @@ class BatchAxis(Operators):
         return value.decode() if isinstance(value, bytes) else value
 
 
-def _numbers(dims: Sequence[int | str | None]) -> list[int]:
+def numbers_of(dims: Sequence[int | str | None]) -> list[int]:
+    """Return the dimensions that are known numbers."""
     return [d for d in dims if isinstance(d, int)]
 
 

@@ -12,6 +12,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.splitting import split_by_own_sizes
 from passes.batching.layouts import Batched
 from passes.batching.merging import volume
+from passes.batching.operators import numbers_of
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.repeats import tile_to_lengths
 from passes.decisions import Code, Decline
@@ -105,7 +106,7 @@ def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     axis += data.rank if axis < 0 else 0
     sizes = [_product(data.dims[:axis]), _product(data.dims[axis:])]
     if all(sizes):
-        return [ctx.stacked(ctx.op("Reshape", [data.value, ctx.ints(0, *_ints(sizes))]))]
+        return [ctx.stacked(ctx.op("Reshape", [data.value, ctx.ints(0, *numbers_of(sizes))]))]
     front, back = (
         ctx.ints(known) if known is not None else volume(ctx, data.value, start, end)
         for known, start, end in zip(sizes, (1, axis + 1), (axis + 1, None), strict=True)
@@ -114,12 +115,8 @@ def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     return [ctx.stacked(ctx.reshape(data.value, target))]
 
 
-def _ints(sizes: Sequence[int | str | None]) -> list[int]:
-    return [n for n in sizes if isinstance(n, int)]
-
-
 def _product(dims: Sequence[int | str | None]) -> int | None:
-    numbers = _ints(dims)
+    numbers = numbers_of(dims)
     return math.prod(numbers) if len(numbers) == len(dims) else None
 
 
@@ -217,7 +214,7 @@ def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
     )
     dims = data.dims[start:end]
     if all(isinstance(d, int) for d in dims):
-        return [ctx.shared(ctx.ints(*_ints(dims)))]
+        return [ctx.shared(ctx.ints(*numbers_of(dims)))]
     return [ctx.shared(ctx.shape(data.value, start + 1, end + 1))]
 
 

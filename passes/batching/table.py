@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-_NEWEST = 1 << 30
+NEWEST = 1 << 30
 
 _rows: dict[tuple[str, str], list[Row]] = {}
 _never: dict[tuple[str, str], Never] = {}
@@ -96,7 +96,7 @@ def register(
         )
         known = _rows.setdefault(_key(domain, op_type), [])
         for other in known:
-            if other.since <= (until or _NEWEST) and since <= (other.until or _NEWEST):
+            if other.since <= (until or NEWEST) and since <= (other.until or NEWEST):
                 raise ValueError(f"{op_type} has two rules at opset {max(since, other.since)}")
         known.append(row)
 
@@ -214,7 +214,7 @@ def find(node: ir.Node, opset: int) -> Row | Never | None:
 
 def holds_at(row: Row, opset: int) -> bool:
     """Whether a row is for models of an opset."""
-    return row.since <= opset <= (row.until or _NEWEST)
+    return row.since <= opset <= (row.until or NEWEST)
 
 
 def families(node: ir.Node) -> set[str]:

@@ -7,12 +7,12 @@ import onnx_ir as ir
 from passes.graph.graphs import walk_nodes
 from passes.graph.opsets import schema_of
 
-__all__ = ["DEFAULT_DOMAINS", "WIDENED", "WIDENED_FROM", "means_the_same"]
+__all__ = ["DEFAULT_DOMAINS", "WIDENED", "means_the_same"]
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 """Names of the domain of ONNX's own operators."""
 
-WIDENED_FROM = 13
+_WIDENED_FROM = 13
 _WIDENED = """
 Abs Acos Acosh Add And Asin Asinh Atan Atanh Cast CastLike Ceil Clip Concat Constant
 ConstantOfShape Cos Cosh Div Equal Erf Exp Expand Flatten Floor Gather GatherElements GatherND
@@ -36,7 +36,7 @@ def means_the_same(function: ir.Function, domain: str, one: int, other: int) -> 
     is_default = domain in DEFAULT_DOMAINS
     names = DEFAULT_DOMAINS if is_default else (domain,)
     used = {node.op_type for node in walk_nodes(function) if node.domain in names}
-    if is_default and WIDENED_FROM <= one <= other:
+    if is_default and _WIDENED_FROM <= one <= other:
         used -= WIDENED
     return one == other or all(
         _since(n, domain, one) == _since(n, domain, other) is not None for n in used

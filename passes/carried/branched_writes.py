@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Term, added
+from passes.carried.pattern import Term, added, added_constant
 from passes.carried.selections import Selection
 from passes.carried.writes import Write
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.typing.value_types import Typing
 
-__all__ = ["branched_write", "reads_shape"]
+__all__ = ["branched_write"]
 
 
 def branched_write(
@@ -46,7 +46,7 @@ def branched_write(
     none = _no_rows(done, named, dtype, typing)
     if none is None:
         return None
-    outside = [node for node in copies if reads_shape(node, done.carried.inner)]
+    outside = [node for node in copies if _reads_shape(node, done.carried.inner)]
 
     def taken(builder: Builder) -> list[ir.Value]:
         builder.nodes.extend(node for node in copies if node not in outside)
@@ -64,7 +64,7 @@ def branched_write(
     return terms, [*outside, made]
 
 
-def reads_shape(node: ir.Node, inner: ir.Value) -> bool:
+def _reads_shape(node: ir.Node, inner: ir.Value) -> bool:
     """Whether a node reads nothing but the shape of a tensor."""
     return is_operator(node, "Shape") and node.inputs[0] is inner
 
@@ -84,13 +84,9 @@ def _no_rows(done: Write, named: int, dtype: ir.DataType, typing: Typing) -> lis
         return None
     sizes = [d for d in dims[named:] if isinstance(d, int)]
     if len(sizes) == len(dims) - named:
-        return [_constant(np.zeros([0, *sizes], dtype.numpy()))]
+        return [added_constant(np.zeros([0, *sizes], dtype.numpy()))]
     if named > 1:
         return None
-    zero = _constant(np.array([0], np.int64))
+    zero = added_constant(np.array([0], np.int64))
     bounds = [zero.outputs[0]] * 3
     return [zero, added("Slice", [initial, *bounds])]
-
-
-def _constant(array: np.ndarray) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(array)})

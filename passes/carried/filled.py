@@ -18,11 +18,10 @@ from passes.carried.pattern import Pattern
 from passes.carried.widths import CHOSEN, check_width
 from passes.graph.builder import END, Builder
 from passes.graph.picking import pick
+from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 
 __all__ = ["Begun", "RunningPattern", "begun", "expanded", "filled", "totals"]
-
-_NUMBERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
 
 class Begun:
@@ -159,7 +158,7 @@ def totals(
         NotAMapError: The number of iterations is known, and too large.
     """
     builder = joined.builder
-    if family == "Add" and dtype in _NUMBERS:
+    if family == "Add" and dtype in INTEGERS:
         sums = builder.op("CumSum", [given.rows, builder.scalar(0)])
         ahead = builder.op("Sub", [given.rows, sums])
         own = Begun(ahead, given.flags, given.rank, is_whole=given.is_whole)

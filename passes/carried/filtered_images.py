@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.filters import Filter
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term, added
+from passes.carried.pattern import Pattern, Term, added, added_integers
 from passes.flat_views import FlatView, span_of, write_view
 from passes.graph.made import made_by
 from passes.reading.iterations import Carried
@@ -109,7 +108,7 @@ def _given(value: ir.Value, found: Filter) -> ir.Value:
 
 def _rows(element: ir.Value, flags: Sequence[Term], rest: tuple[int, ...]) -> list[ir.Node]:
     """Return nodes; the last one computes the rows of an element, and none without its flag."""
-    target, none = _numbers(-1, *rest), _numbers(0)
+    target, none = added_integers(-1, *rest), added_integers(0)
     rows = added("Reshape", [element, target.outputs[0]])
     if not flags:
         return [target, rows]
@@ -122,9 +121,5 @@ def _rows(element: ir.Value, flags: Sequence[Term], rest: tuple[int, ...]) -> li
 
 def _sizes(element: ir.Value, axes: range) -> list[ir.Node]:
     """Return nodes; the last one computes the dimensions along some axes."""
-    shape, wanted = added("Shape", [element]), _numbers(*axes)
+    shape, wanted = added("Shape", [element]), added_integers(*axes)
     return [shape, wanted, added("Gather", [shape.outputs[0], wanted.outputs[0]], {"axis": 0})]
-
-
-def _numbers(*values: int) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})

@@ -18,6 +18,8 @@ from passes.carried.selections import Selection, find_replacing, hoist
 from passes.graph.graphs import subgraphs, with_subgraphs
 from passes.graph.made import made_by, operands, skip_identities
 from passes.graph.scopes import Scope
+from passes.reading.counts import OPPOSITES
+from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -36,14 +38,6 @@ _TURNED = {
     "Less": "Greater",
     "GreaterOrEqual": "LessOrEqual",
     "LessOrEqual": "GreaterOrEqual",
-}
-
-
-_OPPOSITE = {
-    "Greater": "LessOrEqual",
-    "Less": "GreaterOrEqual",
-    "GreaterOrEqual": "Less",
-    "LessOrEqual": "Greater",
 }
 
 
@@ -69,7 +63,7 @@ def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | 
     if one is not selection.chosen or other is not carried.inner or dtype not in _TYPES:
         return None
     if selection.is_turned:
-        op_type = _OPPOSITE[op_type]
+        op_type = OPPOSITES[op_type]
     extreme, takes_first = _BETTER[op_type]
     term = Term(selection.chosen)
     name = "best so far (maximum)" if extreme == "Max" else "best so far (minimum)"
@@ -82,7 +76,7 @@ def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | 
     return Best(carried, (term,), hits, name, weighs=selection.weighs)
 
 
-_TYPES = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+_TYPES = FLOATS | INTEGERS
 
 
 def find_chosen(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.branched_writes import branched_write
@@ -14,7 +13,7 @@ from passes.carried.in_branch import may_fail_apart
 from passes.carried.masks import flag_of
 from passes.carried.outside import known_outside
 from passes.carried.own_rows import OwnRows
-from passes.carried.pattern import Pattern, Term, added, dependent_values
+from passes.carried.pattern import Pattern, Term, added, added_integers, dependent_values
 from passes.carried.row_shapes import rows_for_shape
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.steps import in_steps
@@ -127,13 +126,9 @@ def _limited(terms: Sequence[Term], flag: ir.Value) -> tuple[list[Term], list[ir
 
 def _cut(term: Term, flag: ir.Value) -> list[ir.Node]:
     """Return nodes; the last one yields all rows of a value, or none."""
-    axis, none = _numbers(term.axis), _numbers(0)
+    axis, none = added_integers(term.axis), added_integers(0)
     shape = added("Shape", [term.value])
     count = added("Gather", [shape.outputs[0], axis.outputs[0]], {"axis": 0})
     end = added("Where", [flag, count.outputs[0], none.outputs[0]])
     bounds = [node.outputs[0] for node in (none, end, axis)]
     return [axis, none, shape, count, end, added("Slice", [term.value, *bounds])]
-
-
-def _numbers(*values: int) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})

@@ -15,11 +15,7 @@ from passes.carried.filters import Filter
 from passes.carried.first_elements import first_elements
 from passes.carried.in_branch import in_branch, may_fail_apart
 from passes.carried.masks import flag_of
-from passes.carried.pattern import (
-    Term,
-    added,
-    dependent_values,
-)
+from passes.carried.pattern import Term, added, added_constant, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
@@ -63,7 +59,7 @@ def _of_some(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) 
     (row,), nodes, speculated = hoist([found.row], mask.branches)
     none = _no_rows(carried, found.row, axis, typing) if may_fail_apart(speculated, typing) else []
     if none:
-        axes = _constant(np.array([axis], np.int64))
+        axes = added_constant(np.array([axis], np.int64))
         grown = added("Unsqueeze", [row, axes.outputs[0]])
         rows, copies = grown.outputs[0], [*nodes, axes, grown]
         made = in_branch(
@@ -151,7 +147,7 @@ def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list
 
     They are like those that the tensor, or the sequence, starts with.
     """
-    first = axes = _constant(np.array([axis], np.int64))
+    first = axes = added_constant(np.array([axis], np.int64))
     whole = carried.initial
     if typing.is_sequence(carried.initial):
         elements = first_elements(whole)
@@ -159,7 +155,7 @@ def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list
             return _no_known_rows(row, typing)
         first = added("Unsqueeze", [elements[0], axes.outputs[0]])
         whole = first.outputs[0]
-    zero = _constant(np.array([0], np.int64))
+    zero = added_constant(np.array([0], np.int64))
     bounds = [zero.outputs[0], zero.outputs[0], axes.outputs[0]]
     made = [axes] if first is axes else [axes, first]
     return [*made, zero, added("Slice", [whole, *bounds])]
@@ -172,8 +168,4 @@ def _no_known_rows(row: ir.Value, typing: Typing) -> list[ir.Node]:
     sizes = [d for d in dims if isinstance(d, int)]
     if len(sizes) < len(dims):
         return []
-    return [_constant(np.zeros([0, *sizes], dtype.numpy()))]
-
-
-def _constant(array: np.ndarray) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(array)})
+    return [added_constant(np.zeros([0, *sizes], dtype.numpy()))]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joins import find_join
 from passes.carried.keyed import KeyedRead
 from passes.carried.keys import AXES, Key, find_key
-from passes.carried.pattern import ASK_SHAPE, Term, added, dependent_values
+from passes.carried.pattern import ASK_SHAPE, Term, added, added_integers, dependent_values
 from passes.carried.reductions import TYPES
 from passes.carried.rereads import is_shape_read, read_row, written_row
 from passes.carried.selections import Selection, find_replacing
@@ -108,7 +107,7 @@ def _row_of(
     own = typing.dims(row)
     if own is None or len(own) != len(dims) + 1:
         return row, []
-    first = added("Constant", [], {"value": ir.tensor(np.array([0], np.int64))})
+    first = added_integers(0)
     nodes = [first, added("Squeeze", [row, first.outputs[0]])]
     return nodes[-1].outputs[0], nodes
 

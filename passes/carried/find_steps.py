@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.find_conditional import Find, reread
+from passes.carried.find_writes import SCATTERS
 from passes.carried.last_places import LastWrite, find_last_write
 from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values
 from passes.carried.steps import Steps, in_steps
@@ -20,8 +21,6 @@ from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
 __all__ = ["find_steps"]
-
-_SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 
 
 def find_steps(
@@ -83,7 +82,7 @@ def _as_last_write(pattern: Pattern, facts: LoopFacts) -> LastWrite | None:
 
 def _before(carried: Carried, facts: LoopFacts) -> ir.Value | None:
     """Return what the last of several writes writes to."""
-    node = made_by(carried.next, "If", *_SCATTERS, body=facts.scope)
+    node = made_by(carried.next, "If", *SCATTERS, body=facts.scope)
     if node is None:
         return None
     data = _kept(carried, node) if node.op_type == "If" else node.inputs[0]

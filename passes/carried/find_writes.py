@@ -24,14 +24,14 @@ from passes.reading.iterations import Carried
 
 __all__ = ["find_write", "placed_terms", "scattered_terms"]
 
-_SCATTERS = frozenset({"ScatterND", "ScatterElements"})
+SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 
 
 def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) -> Write | None:
     """Return what a carried tensor is written with, None if that is not all that changes it."""
     body = facts.scope
     added = _added_scatter(carried, body)
-    node = added or made_by(carried.next, *_SCATTERS, body=body)
+    node = added or made_by(carried.next, *SCATTERS, body=body)
     if node is None:
         return None
     data, indices, updates = operands(node)
@@ -160,7 +160,7 @@ def _added_scatter(carried: Carried, body: ir.Graph | Scope) -> ir.Node | None:
     add = made_by(carried.next, "Add", body=body)
     given = [] if add is None else [skip_identities(v) for v in operands(add)]
     others = [v for v in given if v is not carried.inner]
-    scatter = made_by(others[0], *_SCATTERS, body=body) if len(others) == 1 else None
+    scatter = made_by(others[0], *SCATTERS, body=body) if len(others) == 1 else None
     if scatter is None or scatter.attributes.get_string("reduction", "none") != "none":
         return None
     zeros = made_by(scatter.inputs[0], "ConstantOfShape", body=body)

@@ -19,18 +19,17 @@ from passes.carried.in_branch import may_fail_apart
 from passes.carried.joined import Joined
 from passes.carried.masks import choice, flag_of
 from passes.carried.outside import known_outside
-from passes.carried.pattern import Term, added
+from passes.carried.pattern import Term, added_constant
 from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.totals import truth_of
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
+from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
 __all__ = ["CarriedFlag", "find_flag"]
-
-_WHOLE = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +154,7 @@ class _FlagReader(BranchReader):
         """Return the choice between two integers that is cast to a boolean, as tf2onnx has it."""
         cast = made_by(value, "Cast", body=self.scope)
         number = None if cast is None else skip_identities(operand(cast, 0))
-        is_whole = number is not None and self._typing.dtype(number) in _WHOLE
+        is_whole = number is not None and self._typing.dtype(number) in INTEGERS
         return find_selection(number, self.scope) if number is not None and is_whole else None
 
     def _truth(self, value: ir.Value, is_true: bool) -> ir.Value | bool | None:
@@ -214,5 +213,5 @@ class _FlagReader(BranchReader):
         return self._constant(value) if isinstance(value, bool) else value
 
     def _constant(self, value: bool) -> ir.Value:
-        self.nodes.append(added("Constant", [], {"value": ir.tensor(np.array(value))}))
+        self.nodes.append(added_constant(np.array(value)))
         return self.nodes[-1].outputs[0]

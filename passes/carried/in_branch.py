@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
+from passes.batching.table import NEWEST
 from passes.carried.pattern import added, branch_of
 from passes.carried.selections import Selection
 from passes.graph.graphs import is_operator
@@ -20,9 +21,6 @@ from passes.graph.made import operand, operands
 from passes.typing.value_types import Typing
 
 __all__ = ["failing_apart", "in_branch", "may_fail", "may_fail_apart"]
-
-_NEWEST = 1 << 20
-"""An opset at which no operator has lost its rule."""
 
 
 _APART: contextvars.ContextVar[frozenset[ir.Node]] = contextvars.ContextVar(
@@ -60,7 +58,7 @@ def may_fail_apart(pairs: Iterable[tuple[ir.Node, ir.Node]], typing: Typing) -> 
 
 def may_fail(node: ir.Node, typing: Typing) -> bool:
     """Whether a node may fail in iterations that do not take its branch, whatever it reads."""
-    return not runs_anywhere(node, typing, _NEWEST)
+    return not runs_anywhere(node, typing, NEWEST)
 
 
 def _reads_row(node: ir.Node) -> bool:

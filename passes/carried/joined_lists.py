@@ -14,7 +14,14 @@ import onnx_ir as ir
 from passes.carried.appends import fitting_rows
 from passes.carried.first_elements import first_elements
 from passes.carried.joined import Joined, same_dims
-from passes.carried.pattern import Pattern, Term, added, branch_of, dependent_values
+from passes.carried.pattern import (
+    Pattern,
+    Term,
+    added,
+    added_constant,
+    branch_of,
+    dependent_values,
+)
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, operands, skip_identities
@@ -185,15 +192,11 @@ def _no_rows(carried: Carried, piece: ir.Value, axis: int, typing: Typing) -> li
     """Return nodes, the last of which yields no rows such as pieces have; None if unknown."""
     first, dims, dtype = first_elements(carried.initial), typing.dims(piece), typing.dtype(piece)
     if first:
-        zero, along = (_constant(np.array([n], np.int64)) for n in (0, axis))
+        zero, along = (added_constant(np.array([n], np.int64)) for n in (0, axis))
         none = added("Slice", [first[0], *(n.outputs[0] for n in (zero, zero, along))])
         return [zero, along, none]
     others = [] if dims is None else [d for i, d in enumerate(dims) if i != axis]
     sizes = [d for d in others if isinstance(d, int)]
     if dims is None or dtype is None or len(sizes) < len(others):
         return None
-    return [_constant(np.zeros([*sizes[:axis], 0, *sizes[axis:]], dtype.numpy()))]
-
-
-def _constant(array: np.ndarray) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(array)})
+    return [added_constant(np.zeros([*sizes[:axis], 0, *sizes[axis:]], dtype.numpy()))]

@@ -17,7 +17,7 @@ from passes.carried.joined_places import as_rows
 from passes.carried.last_ones import OLDEST_SCATTER, last_ones
 from passes.carried.pattern import Term, dependent_values
 from passes.carried.range_reads import find_ranges
-from passes.carried.row_shapes import are_numbers, as_rows_of
+from passes.carried.row_shapes import as_rows_of
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
 from passes.carried.writes import Write
 from passes.decisions import Code
@@ -26,6 +26,7 @@ from passes.graph.made import made_by, operand, operands, skip_identities, throu
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.typing.value_types import are_numbers
 
 __all__ = ["LastWrite", "find_last_write", "scatter_last"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, added
+from passes.carried.pattern import FLOATS, added, added_constant, added_integers
 from passes.carried.selections import Selection
 from passes.graph.made import either_order, made_by, only_number, operand, through
 
@@ -23,7 +23,7 @@ def masked_terms(
 ) -> tuple[list[ir.Value], list[ir.Node]]:
     """Return values that change no total where a condition does not hold, and their nodes."""
     neutral = np.array(neutral_of(family, dtype), dtype.numpy())
-    constant = added("Constant", [], {"value": ir.tensor(neutral)})
+    constant = added_constant(neutral)
     nodes, masked = [constant], []
     condition, beside = flag_of(mask.condition) if mask.is_whole else (mask.condition, [])
     nodes += beside
@@ -53,7 +53,7 @@ def neutral_value(
 ) -> tuple[ir.Value, list[ir.Node]]:
     """Return a value of the shape of a carried one that changes no total, and its nodes."""
     neutral = np.array(neutral_of(family, dtype), dtype.numpy())
-    constant = added("Constant", [], {"value": ir.tensor(neutral)})
+    constant = added_constant(neutral)
     if is_scalar:
         return constant.outputs[0], [constant]
     shape = added("Shape", [inner])
@@ -71,7 +71,7 @@ def flag_of(condition: ir.Value, *, is_turned: bool = False) -> tuple[ir.Value, 
     Returns:
         The scalar, and the nodes that compute it.
     """
-    shape = added("Constant", [], {"value": ir.tensor(np.array([], np.int64))})
+    shape = added_integers()
     scalar = added("Reshape", [condition, shape.outputs[0]])
     nodes = [shape, scalar]
     if is_turned:

@@ -93,9 +93,5 @@ def _is_plain(node: ir.Node) -> bool:
     """Whether two nodes of a kind compute the same of the same operands."""
     if any(True for _ in subgraphs(node)) or not is_default_domain(node):
         return False
-    row = table.find(node, _NEWEST)
+    row = table.find(node, table.NEWEST)
     return isinstance(row, table.Row) and not row.draws
-
-
-_NEWEST = 1 << 20
-"""An opset at which no operator has lost its rule."""

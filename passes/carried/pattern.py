@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
@@ -150,6 +151,16 @@ def added(
         value.name = "/".join([*(name_of(v) for v in inputs[:1]), op_type, *number])
     note(node)
     return node
+
+
+def added_constant(array: np.ndarray) -> ir.Node:
+    """Make a constant that an iteration needs."""
+    return added("Constant", [], {"value": ir.tensor(array)})
+
+
+def added_integers(*numbers: int) -> ir.Node:
+    """Make a constant int64 vector that an iteration needs."""
+    return added_constant(np.array(numbers, np.int64))
 
 
 def branch_of(name: str, nodes: Sequence[ir.Node], values: Sequence[ir.Value]) -> ir.Graph:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.carried.columns import Column
-from passes.carried.pattern import added
+from passes.carried.pattern import added, added_integers
 from passes.graph.made import made_by, only_number, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
@@ -98,7 +98,7 @@ class _RangeReader:
         return self.nodes[-1].outputs[0]
 
     def _as_vector(self, number: ir.Value) -> ir.Value:
-        axis = added("Constant", [], {"value": ir.tensor([0], ir.DataType.INT64)})
+        axis = added_integers(0)
         vector = added("Unsqueeze", [number, axis.outputs[0]])
         self.nodes += [axis, vector]
         return vector.outputs[0]

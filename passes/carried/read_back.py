@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.checked_places import CheckedPlaces
 from passes.carried.counted_rows import counts_rows
 from passes.carried.joins import Join, find_join
+from passes.carried.keys import AXES
 from passes.carried.ones import skip_factors_of_one
-from passes.carried.pattern import FLOATS, added
+from passes.carried.pattern import FLOATS, added, added_integers
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
@@ -28,8 +28,6 @@ __all__ = ["ReadBack", "find_elements_back", "find_read_back"]
 
 _FORMS = frozenset({"Expand", "Reshape", "Identity", "Unsqueeze", "Squeeze"})
 """Operators that give updates the shape that a ScatterND wants."""
-_AXES = frozenset({"Unsqueeze", "Squeeze", "Reshape"})
-"""Operators that give one number another shape."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +102,7 @@ def find_elements_back(
     indices, updates = operand(scatter, 1), operand(scatter, 2)
     is_one = _is_one_number(indices, evaluator)
     if is_one:
-        updates = through(updates, _AXES, body)
+        updates = through(updates, AXES, body)
     joins = find_join(updates, inner, body, evaluator.dtype(inner))
     if joins is None or not _reads_elements(joins.read, scatter, inner, body, evaluator):
         return None
@@ -126,7 +124,7 @@ def _reads_elements(
     indices, axis = operand(scatter, 1), scatter.attributes.get_int("axis", 0)
     dims = evaluator.dims(indices)
     if dims is not None and len(dims) == 1:  # of a vector, Gather reads the same
-        read = through(read, _AXES, body)
+        read = through(read, AXES, body)
         node = made_by(read, "Gather", "GatherElements", body=body)
         if node is not None and skip_identities(operand(node, 0)) is inner:
             return _is_one_place(operand(node, 1), indices, body, evaluator)
@@ -152,7 +150,7 @@ def _reshaped(
     known = [size.number for size in sizes if size is not None and size.number is not None]
     shape = added("Shape", [like])
     if known and len(known) == len(sizes):
-        shape = added("Constant", [], {"value": ir.tensor(np.array(known, np.int64))})
+        shape = added_integers(*known)
     nodes += [shape, added(by, [given, shape.outputs[0]])]
     for form in forms:
         inputs = [nodes[-1].outputs[0], *operands(form)[1:]]
@@ -206,7 +204,7 @@ def _is_one_place(
     """Whether one place is read, and the same one written to."""
     if not (_is_one_number(picked, evaluator) and _is_one_number(indices, evaluator)):
         return False
-    return through(picked, _AXES, body) is through(indices, _AXES, body)
+    return through(picked, AXES, body) is through(indices, AXES, body)
 
 
 def _is_one_number(places: ir.Value, evaluator: Evaluator) -> bool:

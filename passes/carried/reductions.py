@@ -20,6 +20,7 @@ from passes.carried.weighed import weigh_totals
 from passes.carried.widths import EXTREMES, check_width
 from passes.decisions import Code
 from passes.graph.made import skip_identities
+from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
@@ -44,7 +45,7 @@ FAMILIES = {
 _LEAVES = {"Add": "Sub", "Mul": "Div"}
 """For operators that join totals what takes a term back."""
 
-_NUMBERS = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+_NUMBERS = FLOATS | INTEGERS
 _BOOL = frozenset({ir.DataType.BOOL})
 _SIGNED = {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
 _UNSIGNED = {ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.columns import find_columns, is_last_axis
 from passes.carried.masks import choice
-from passes.carried.pattern import added, branch_of
+from passes.carried.pattern import added, added_integers, branch_of
 from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.uniform import one_number
 from passes.carried.whole_writes import writes_all_at
@@ -136,7 +135,7 @@ class RowBody:
                 known.rows[out] = whole
                 return []
             case "Slice" if whole is not None and self._is_own(node) and self._is_unwrapped(out):
-                first = _numbers(self._axis)
+                first = added_integers(self._axis)
                 row = added("Unsqueeze", [whole, first.outputs[0]])
                 known.values[out] = row.outputs[0]
                 return [first, row]
@@ -189,7 +188,7 @@ class RowBody:
             raise NotOwnRowError
         new = known.of(updates)
         if named > 1:
-            ends = [_numbers(1), _numbers(END), _numbers(-1)]
+            ends = [added_integers(1), added_integers(END), added_integers(-1)]
             bounds = [end.outputs[0] for end in ends]
             rest = added("Slice", [known.of(places), *bounds])
             attributes = dict(node.attributes)
@@ -261,9 +260,9 @@ class RowBody:
 def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
     """Return nodes; the last one computes all dimensions of a shape but one."""
     if not axis:
-        ends = [_numbers(1), _numbers(END)]
+        ends = [added_integers(1), added_integers(END)]
         return [*ends, added("Slice", [shape, *(node.outputs[0] for node in ends)])]
-    rest = _numbers(*(at for at in range(rank or 0) if at != axis))
+    rest = added_integers(*(at for at in range(rank or 0) if at != axis))
     return [rest, added("Gather", [shape, rest.outputs[0]], {"axis": 0})]
 
 
@@ -277,7 +276,3 @@ def _row(known: _Known, value: ir.Value) -> ir.Value:
     if row is None:
         raise NotOwnRowError
     return row
-
-
-def _numbers(*values: int) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})

@@ -6,23 +6,18 @@ of ``s``; zeros of the shape of a row tell the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import added
+from passes.carried.pattern import added, added_integers
 from passes.graph.builder import END, Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operands, skip_identities
 from passes.typing.value_types import Typing
 
-__all__ = ["are_numbers", "as_rows_of", "rows_for_shape"]
-
-
-def are_numbers(dims: Iterable[int | str | None]) -> bool:
-    """Whether all dimensions are known numbers, which a map without samples yields too."""
-    return all(isinstance(dim, int) for dim in dims)
+__all__ = ["as_rows_of", "rows_for_shape"]
 
 
 def as_rows_of(builder: Builder, tensor: ir.Value, rows: ir.Value, named: int) -> ir.Value:
@@ -57,11 +52,11 @@ def rows_for_shape(
     depths = _depths(branches, inner, typing)
     if dtype is None or not depths:
         return [], {}
-    end, shape = _numbers(END), added("Shape", [inner])
+    end, shape = added_integers(END), added("Shape", [inner])
     nodes, rows = [end, shape], {}
     for value, depth in depths.items():
         if depth not in rows:
-            start = _numbers(depth)
+            start = added_integers(depth)
             bounds = [start.outputs[0], end.outputs[0]]
             dims = added("Slice", [shape.outputs[0], *bounds])
             zero = ir.tensor(np.zeros([1], dtype.numpy()))
@@ -84,7 +79,3 @@ def _depths(branches: Sequence[ir.Graph], inner: ir.Value, typing: Typing) -> di
             found[node.outputs[0]] = found[whole] + 1
     del found[inner]
     return found
-
-
-def _numbers(*values: int) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})

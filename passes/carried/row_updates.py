@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term, added, dependent_values
+from passes.carried.pattern import Pattern, Term, added, added_integers, dependent_values
 from passes.carried.row_bodies import NotOwnRowError, RowBody
 from passes.carried.row_reads import needed_for, row_number, takes_all
 from passes.carried.writes import is_distinct
@@ -149,5 +148,5 @@ def _first_row(initial: ir.Value, read: ir.Node, axis: int) -> list[ir.Node]:
     made = added(read.op_type, [initial, *operands(read)[1:]], dict(read.attributes))
     if read.op_type == "Gather":
         return [made]
-    along = added("Constant", [], {"value": ir.tensor(np.array([axis], np.int64))})
+    along = added_integers(axis)
     return [made, along, added("Squeeze", [made.outputs[0], along.outputs[0]])]

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from passes.carried.pattern import added, dependent_values
 from passes.graph.builder import unnamed
 from passes.graph.graphs import reads_of
+from passes.graph.if_outputs import branches_of
 from passes.graph.made import either_order, made_by, operand, operands, skip_identities
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
@@ -117,7 +118,7 @@ def find_selection(
     if node.op_type == "Where":
         return Selection(inputs[0], skip_identities(inputs[1]), skip_identities(inputs[2]))
     at = list(node.outputs).index(value)
-    branches = tuple(node.attributes[n].as_graph() for n in ("then_branch", "else_branch"))
+    branches = tuple(branches_of(node))
     chosen, other = (skip_identities(branch.outputs[at]) for branch in branches)
     return Selection(inputs[0], chosen, other, is_whole=True, branches=branches)
 

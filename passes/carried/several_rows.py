@@ -17,7 +17,7 @@ from passes.carried.filters import Filter
 from passes.carried.in_branch import may_fail_apart
 from passes.carried.joined import same_dims
 from passes.carried.masks import flag_of
-from passes.carried.pattern import Term, added, dependent_values
+from passes.carried.pattern import Term, added, added_constant, added_integers, dependent_values
 from passes.carried.selections import find_selection, hoist
 from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
@@ -97,7 +97,7 @@ def _gained(
 
 def _side_by_side(values: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Node]]:
     """Return values as the rows of one, and the nodes that make it."""
-    axes = added("Constant", [], {"value": ir.tensor(np.array([0], np.int64))})
+    axes = added_integers(0)
     parts = [added("Unsqueeze", [value, axes.outputs[0]]) for value in values]
     whole = added("Concat", [part.outputs[0] for part in parts], {"axis": 0})
     return whole.outputs[0], [axes, *parts, whole]
@@ -110,7 +110,7 @@ def _flags(
     nodes: list[ir.Node] = []
     flags = []
     for row in rows:
-        true = added("Constant", [], {"value": ir.tensor(np.array(True))})
+        true = added_constant(np.array(True))
         nodes.append(true)
         flag = true.outputs[0]
         for condition, is_turned in row.conditions:

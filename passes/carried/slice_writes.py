@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.columns import Column, as_numbers, find_columns
-from passes.carried.pattern import added, dependent_values
+from passes.carried.pattern import added, added_constant, added_integers, dependent_values
 from passes.carried.read_place import find_joined, formed
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, operands, skip_identities, through
@@ -132,8 +132,8 @@ class _Rest:
         """Return nodes; the last one computes their dimensions."""
         known = self._known()
         if known is not None:
-            return [_numbers(*known)]
-        bounds = [_numbers(self.named), _numbers(END)]
+            return [added_integers(*known)]
+        bounds = [added_integers(self.named), added_integers(END)]
         whole = added("Shape", [self.inner])
         inputs = [whole.outputs[0], *(node.outputs[0] for node in bounds)]
         return [*bounds, whole, added("Slice", inputs)]
@@ -159,17 +159,13 @@ class _Rest:
         return known if len(known) == self.rank - self.named else None
 
 
-def _numbers(*values: int) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})
-
-
 def point_of(columns: Sequence[Column]) -> tuple[ir.Value, list[ir.Node]]:
     """Return one place, ``[axes]``, and what computes it.
 
     Args:
         columns: The number along each axis.
     """
-    axis = _numbers(0)
+    axis = added_integers(0)
     parts = [added("Unsqueeze", [column.root, axis.outputs[0]]) for column in columns]
     if len(parts) == 1:
         return parts[0].outputs[0], [axis, *parts]
@@ -179,7 +175,7 @@ def point_of(columns: Sequence[Column]) -> tuple[ir.Value, list[ir.Node]]:
 
 def _rows(columns: Sequence[Column], wide: Column) -> tuple[ir.Value, list[ir.Node]]:
     """Return a list of places, ``[n, axes]``, and what computes it."""
-    axis, shape = _numbers(1), added("Shape", [wide.root])
+    axis, shape = added_integers(1), added("Shape", [wide.root])
     nodes, parts = [axis, shape], []
     for column in columns:
         root = column.root
@@ -262,7 +258,7 @@ def _picked(value: ir.Value, wide: Column) -> tuple[ir.Value, list[ir.Node]]:
 
 
 def _scalar(value: int) -> ir.Node:
-    return added("Constant", [], {"value": ir.tensor(np.array(value, np.int64))})
+    return added_constant(np.array(value, np.int64))
 
 
 def _unshaped(value: ir.Value, body: ir.Graph | Scope) -> ir.Value:

@@ -14,6 +14,7 @@ from passes.carried.pattern import FLOATS
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.made import operand, operands
+from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
@@ -26,7 +27,6 @@ __all__ = [
     "truth_of",
 ]
 
-_INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 _NARROW = frozenset(
     {
         *(ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8),
@@ -93,7 +93,7 @@ def reduce_rows(
     """
     builder, has_rows = joined.builder, has_rows or joined.runs
     match family:
-        case "Add" if dtype in _INTEGERS and not are_counts:
+        case "Add" if dtype in INTEGERS and not are_counts:
             return _exact_sum(joined, rows, dtype, has_rows=has_rows)
         case "Add":
             return joined.reduce("ReduceSum", rows)

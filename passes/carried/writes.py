@@ -10,13 +10,14 @@ import onnx_ir as ir
 from passes.carried.joined import Joined
 from passes.carried.joined_places import Places
 from passes.carried.pattern import FLOATS, Pattern, Term
-from passes.carried.row_shapes import are_numbers, as_rows_of
+from passes.carried.row_shapes import as_rows_of
 from passes.decisions import Code
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
 from passes.reading.why_written import name_of_carried
+from passes.typing.value_types import are_numbers
 
 __all__ = ["Write", "is_distinct"]
 

@@ -12,16 +12,17 @@ import onnx_ir as ir
 
 from passes.device.host_facts import ReadsOnHost, graph_of
 from passes.device.host_values import HostValues, values_in_loops
+from passes.fusing.measured_costs import HEAVY
 from passes.graph.graphs import default_opset, is_operator, subgraphs
+from passes.graph.if_outputs import branches_of
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
-from passes.runtimes.select_branches import branches_of, have_one_shape, hindrance, replace_if
+from passes.runtimes.select_branches import have_one_shape, hindrance, replace_if
 from passes.typing import Typing, type_values
 
 __all__ = ["DecidedOnDevicePass"]
 
 _MOST_NODES = 8
-_HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
 
 
 class DecidedOnDevicePass(ir.passes.InPlacePass):
@@ -81,7 +82,7 @@ def _is_decided(node: ir.Node, inside: Mapping[ir.Graph, HostValues]) -> bool:
 def _is_light(node: ir.Node) -> bool:
     nodes = [inner for graph in branches_of(node) for inner in graph]
     return len(nodes) <= _MOST_NODES and not any(
-        inner.op_type in _HEAVY or subgraphs(inner) for inner in nodes
+        inner.op_type in HEAVY or subgraphs(inner) for inner in nodes
     )
 
 

@@ -11,20 +11,17 @@ import onnx_ir as ir
 from passes.batching.opening import open_functions
 from passes.batching.operators import Operators
 from passes.device.exact_forms import EXACT, Needs
+from passes.device.forms_pass import FormsPass
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_operator
 from passes.graph.made import operands
 from passes.graph.names import make_names_unique
-from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS, Form
-from passes.typing import Typing, type_values
+from passes.typing import Typing
 
-__all__ = ["WIDENED", "DeviceFormsPass", "HasKernel"]
-
-HasKernel = Callable[[ir.Node, ir.DataType | None], bool]
-"""Whether the device computes a node, with this type in the place of what it computes with."""
+__all__ = ["WIDENED", "DeviceFormsPass"]
 
 _T = ir.DataType
 # Types that hold every value of another type, the cheapest first. int64 and uint64 have none.
@@ -66,7 +63,7 @@ WIDENED = {
 _OPENED = frozenset({"CenterCropPad"})
 
 
-class DeviceFormsPass(ir.passes.InPlacePass):
+class DeviceFormsPass(FormsPass):
     """Write what a device has no kernel for in an equal form that it has kernels for.
 
     1. CenterCropPad is opened.
@@ -79,43 +76,28 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     8. A part of a shape is what Shape itself yields.
     """
 
-    def __init__(self, has_kernel: HasKernel) -> None:
-        """Set up the pass.
-
-        Args:
-            has_kernel: Tells what the device computes.
-        """
-        super().__init__()
-        self._has_kernel = has_kernel
-
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         modified = open_functions(model, [model.graph], stays=self._stays)
         # What plain forms are written by may need another form itself.
-        modified |= self._write_forms(model, _is_plain)
-        modified |= self._write_forms(model, _is_known)
+        modified |= self._write_those(model, _is_plain)
+        modified |= self._write_those(model, _is_known)
         # What the other forms recorded has parts of shapes, too.
-        modified |= self._write_forms(model, _picks_of_vector)
+        modified |= self._write_those(model, _picks_of_vector)
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
-    def _write_forms(self, model: ir.Model, is_asked: Callable[[ir.Node], bool]) -> bool:
+    def _write_those(self, model: ir.Model, is_asked: Callable[[ir.Node], bool]) -> bool:
         found = [node for graph in all_graphs(model) for node in graph if is_asked(node)]
-        typing = type_values(model, proven=True) if found else None
-        modified = False
-        for node in found:
-            assert typing is not None
-            form = functools.partial(self._form, node, typing, default_opset(model))
-            modified |= splice_form(node, form)
-        return modified
+        return self._write_forms(model, found, functools.partial(self._form, default_opset(model)))
 
     def _stays(self, node: ir.Node) -> bool:
         is_opened = is_operator(node, _OPENED)
         return not is_opened or self._has_kernel(node, None)
 
     def _form(
-        self, node: ir.Node, typing: Typing, opset: int, builder: Builder
+        self, opset: int, node: ir.Node, typing: Typing, builder: Builder
     ) -> list[ir.Value] | None:
         if (node.domain, node.op_type) == _COLUMNS:
             dtype = _dtype(node.inputs[0], typing)

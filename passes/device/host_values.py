@@ -28,13 +28,12 @@ from passes.device.host_facts import (
     is_constant,
 )
 from passes.device.host_graph import HostGraph
-from passes.device.natural_numbers import is_natural
+from passes.device.natural_numbers import SIZES, is_natural
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, graphs_in_loops, is_operator
 
 __all__ = ["HostValues", "values_in_loops"]
 
-_SIZES = frozenset({"SequenceLength", "Shape", "Size"})
 _MOST_CONSTANTS = 100
 """The most elements of a constant that is on either side."""
 _GATHER_ND = 11
@@ -119,7 +118,7 @@ class HostValues:
             is_number = self._facts.typing.rank(value) == 0
             is_given = is_number and self._facts.dtype(value) in INTEGERS
             return _HeldOnHost(value, follows=False) if is_given else None
-        if is_operator(node, _SIZES) or self._is_read(node):
+        if is_operator(node, SIZES) or self._is_read(node):
             return _HeldOnHost(value)
         if not computes_integers(node, self._facts):
             return None

@@ -10,7 +10,7 @@ from passes.graph.graphs import constant_value, is_operator
 
 __all__ = ["is_natural"]
 
-_SIZES = frozenset({"SequenceLength", "Shape", "Size"})
+SIZES = frozenset({"SequenceLength", "Shape", "Size"})
 # Of natural numbers these are natural again.
 _KEEPING = frozenset({"Add", "Div", "Identity", "Min", "Mul", "Squeeze", "Unsqueeze"})
 _DEEPEST = 12
@@ -32,7 +32,7 @@ def is_natural(
     if constant is not None:
         return bool((constant >= 0).all())
     node = value.producer()
-    if is_operator(node, _SIZES):
+    if is_operator(node, SIZES):
         return True
     if not is_operator(node, {"Gather", "Max", *_KEEPING}):
         return value in iterations

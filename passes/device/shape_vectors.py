@@ -14,7 +14,7 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.typing import Typing
 
-__all__ = ["ShapePart", "ShapeVector", "made_of", "vector_of"]
+__all__ = ["ShapePart", "ShapeVector", "made_of"]
 
 
 _NO = ir.tensor(np.array([False]))
@@ -27,7 +27,7 @@ def made_of(shape: ir.Value, ops: Operators) -> ir.Value:
     return made
 
 
-def vector_of(part: ir.Value | None, typing: Typing) -> ir.Value | None:
+def _vector_of(part: ir.Value | None, typing: Typing) -> ir.Value | None:
     """Return the tensor of one axis whose shape a value is, None where it is something else."""
     node = None if part is None else part.producer()
     if not is_operator(node, "Shape") or _length(part, typing) != 1:
@@ -119,7 +119,7 @@ class ShapeVector:
                 return None
             axes = tuple(range(rank, rank + length))
             if length:
-                parts.append(ShapePart(one, axes, _known(one, typing), vector_of(one, typing)))
+                parts.append(ShapePart(one, axes, _known(one, typing), _vector_of(one, typing)))
             rank += length
         return ShapeVector(rank, tuple(parts))
 

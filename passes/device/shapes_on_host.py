@@ -8,17 +8,13 @@ so a Neg stands between the two.
 
 from __future__ import annotations
 
-import functools
-
 import onnx_ir as ir
 
-from passes.device.device_forms import HasKernel
+from passes.device.forms_pass import FormsPass
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, is_default_domain, is_operator
 from passes.graph.made import operand
-from passes.graph.names import make_names_unique
-from passes.graph.splice import splice_form
-from passes.typing import Typing, type_values
+from passes.typing import Typing
 
 __all__ = ["ShapesOnHostPass"]
 
@@ -27,7 +23,7 @@ _OTHER = ir.DataType.INT8
 _KEPT = ("Neg", "Shape")
 
 
-class ShapesOnHostPass(ir.passes.InPlacePass):
+class ShapesOnHostPass(FormsPass):
     """Cast a tensor of the host of which the device would read only the shape.
 
     1. The device has a kernel for Shape of the tensor's type, and none for Shape and Neg of int8.
@@ -37,15 +33,6 @@ class ShapesOnHostPass(ir.passes.InPlacePass):
 
     only_for = (("Shape",),)
 
-    def __init__(self, has_kernel: HasKernel) -> None:
-        """Set up the pass.
-
-        Args:
-            has_kernel: Tells what the device computes.
-        """
-        super().__init__()
-        self._has_kernel = has_kernel
-
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         found = [
@@ -54,15 +41,9 @@ class ShapesOnHostPass(ir.passes.InPlacePass):
             for node in graph
             if is_operator(node, "Shape") and self._is_of_the_host(operand(node, 0))
         ]
-        if not found or any(self._has_kernel(ir.Node("", op, []), _OTHER) for op in _KEPT):
+        if any(self._has_kernel(ir.Node("", op, []), _OTHER) for op in _KEPT):
             return ir.passes.PassResult(model, False)
-        typing = type_values(model, proven=True)
-        modified = False
-        for node in found:
-            modified |= splice_form(node, functools.partial(self._form, node, typing))
-        if modified:
-            make_names_unique(model)
-        return ir.passes.PassResult(model, modified)
+        return ir.passes.PassResult(model, self._write_forms(model, found, self._form))
 
     def _is_of_the_host(self, value: ir.Value) -> bool:
         return self._is_on_host(value.producer()) and all(

@@ -16,15 +16,13 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.device.counts import PICKED, counted, ranged
-from passes.device.device_forms import HasKernel
+from passes.device.forms_pass import FormsPass
 from passes.device.shape_parts import before_transpose, joined_parts
 from passes.device.shape_vectors import ShapePart, ShapeVector
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, constant_value, default_opset, is_operator
 from passes.graph.made import operand
-from passes.graph.names import make_names_unique
-from passes.graph.splice import splice_form
-from passes.typing import Typing, type_values
+from passes.typing import Typing
 
 __all__ = ["WholeShapesPass"]
 
@@ -36,7 +34,7 @@ _SINCE = 15
 """The first opset in which Shape yields a part."""
 
 
-class WholeShapesPass(ir.passes.InPlacePass):
+class WholeShapesPass(FormsPass):
     """Write what reads a shape made of several parts so that it reads a whole one.
 
     1. The number of elements of a vector is its Size; so is what a Range counts to.
@@ -48,31 +46,16 @@ class WholeShapesPass(ir.passes.InPlacePass):
     7. Reshape infers the one dimension that is not constant.
     """
 
-    def __init__(self, has_kernel: HasKernel) -> None:
-        """Set up the pass.
-
-        Args:
-            has_kernel: Tells what the device computes.
-        """
-        super().__init__()
-        self._has_kernel = has_kernel
-
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         opset = default_opset(model)
         found = [node for graph in all_graphs(model) for node in graph if _may_have_form(node)]
-        if opset < _SINCE or not found:
-            return ir.passes.PassResult(model, False)
-        typing = type_values(model, proven=True)
-        modified = False
-        for node in found:
-            modified |= splice_form(node, functools.partial(self._form, node, typing, opset))
-        if modified:
-            make_names_unique(model)
+        form = functools.partial(self._form, opset)
+        modified = opset >= _SINCE and self._write_forms(model, found, form)
         return ir.passes.PassResult(model, modified)
 
     def _form(
-        self, node: ir.Node, typing: Typing, opset: int, builder: Builder
+        self, opset: int, node: ir.Node, typing: Typing, builder: Builder
     ) -> list[ir.Value] | None:
         ops = Operators(builder, opset)
         if node.op_type in _JOINED:

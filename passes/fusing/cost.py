@@ -21,6 +21,7 @@ from passes.fusing.measured_costs import (
     COUNTED,
     FIRST_ASKED,
     FLOPS,
+    HEAVY,
     INSERTED,
     ITERATION,
     JOINED,
@@ -58,8 +59,6 @@ __all__ = [
     "cost_of_stages",
     "work_of",
 ]
-
-_HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,7 +273,7 @@ def _flops(node: ir.Node, typing: Typing, unknown: float) -> float:
 
     An open dimension counts as 1: it is that at least.
     """
-    if node.op_type not in _HEAVY:
+    if node.op_type not in HEAVY:
         return 0.0
     result = typing.dims(node.outputs[0])
     weights = optional_operand(node, 1)

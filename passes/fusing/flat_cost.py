@@ -18,7 +18,7 @@ from passes.site import MapSite
 from passes.typing import ValueType
 from passes.typing.value_types import is_number
 
-__all__ = ["FLAT", "Estimate", "flat_estimates", "flat_note"]
+__all__ = ["FLAT", "Estimate", "flat_note"]
 
 FLAT = "flat: about"
 """What such a note begins with."""
@@ -70,7 +70,7 @@ def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None
         count: How many samples there are, if that is known.
     """
     count = COUNT if count is None else count
-    found = flat_estimates(site, walk, count)
+    found = _flat_estimates(site, walk, count)
     if found is None:
         return None
     flat, loop = found
@@ -80,7 +80,7 @@ def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None
     )
 
 
-def flat_estimates(
+def _flat_estimates(
     site: MapSite, walk: Walk, count: int = COUNT
 ) -> tuple[Estimate, Estimate] | None:
     """Return what a map takes with flat samples, and in a Loop.

@@ -112,3 +112,6 @@ LARGEST = 2048
 
 FLOPS = 10_000.0
 """Multiplications and additions of a heavy operator in a microsecond."""
+
+HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
+"""Operators whose work grows by products of their dimensions: they take most of the time."""

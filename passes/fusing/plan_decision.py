@@ -16,7 +16,7 @@ from passes.fusing.fusion_facts import FusionFacts
 from passes.site import GuardCheck, MapSite, Rest
 from passes.typing import Typing, ValueType
 
-__all__ = ["joined_decision", "kept_form", "plan_decision", "why_unguarded"]
+__all__ = ["joined_decision", "plan_decision", "why_unguarded"]
 
 
 def plan_decision(
@@ -62,8 +62,8 @@ def _form(choice: FormChoice, walk: Walk) -> str:
     if GuardCheck.SLICES in choice.forms:
         form = "stacked if all slices are equally long, else packed"
     if any(walk.loops):
-        form = f"{form + ', ' if form else ''}{kept_form(walk)}"
-    return form if choice.rest is None else f"{form}, else {kept_form(choice.rest.walk)}"
+        form = f"{form + ', ' if form else ''}{_kept_form(walk)}"
+    return form if choice.rest is None else f"{form}, else {_kept_form(choice.rest.walk)}"
 
 
 def _assumptions(
@@ -119,7 +119,7 @@ def _flip_notes(walk: Walk, facts: FusionFacts) -> list[str]:
     ]
 
 
-def kept_form(walk: Walk) -> str:
+def _kept_form(walk: Walk) -> str:
     """Say what of a body stays in loops."""
     loops = sum(bool(nodes) for nodes in walk.loops)
     count = sum(len(nodes) for nodes in walk.loops)

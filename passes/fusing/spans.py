@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.elementwise import broadcasting, elementwise
 from passes.graph.graphs import constant_value, is_default_domain
-from passes.graph.made import optional_operand
+from passes.graph.made import REDUCTIONS, optional_operand
 from passes.typing import Typing
 
 __all__ = ["POOLS", "Span", "elementwise_nodes", "reduced_axes", "span_of"]
@@ -18,20 +18,6 @@ __all__ = ["POOLS", "Span", "elementwise_nodes", "reduced_axes", "span_of"]
 _Dims = tuple[int | str | None, ...]
 
 POOLS = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
-_REDUCTIONS = frozenset(
-    {
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceSumSquare",
-    }
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +113,7 @@ def reduced_axes(node: ir.Node, span: Span) -> Sequence[int]:
     rank = len(span.before) + len(span.dims) + len(span.behind)
     if node.op_type in POOLS:
         return range(2, rank)
-    if node.op_type not in _REDUCTIONS:
+    if node.op_type not in REDUCTIONS:
         return ()
     axes = list(node.attributes.get_ints("axes", ()))
     if optional_operand(node, 1) is not None:

@@ -20,11 +20,11 @@ from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator, reads_of
 from passes.graph.made import operand
+from passes.reading.integer_reads import INTEGERS
 from passes.typing import Typing
 
 __all__ = ["make_speculatable", "read_of"]
 
-_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -111,7 +111,7 @@ def _reads_rows(node: ir.Node, typing: Typing) -> bool:
     dims = typing.dims(operand(node, 0))
     axis = node.attributes.get_int("axis", 0)
     size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
-    return isinstance(size, int) and size > 0 and _dtype(node, typing) in _INTEGERS
+    return isinstance(size, int) and size > 0 and _dtype(node, typing) in INTEGERS
 
 
 def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
@@ -125,7 +125,7 @@ def _counts(node: ir.Node, typing: Typing) -> bool:
     start, step = (constant_value(node.inputs[i]) for i in (0, 2))
     if start is None or step is None or not (abs(step) >= 1).all():
         return False
-    return bool(abs(start) <= FARTHEST) and _dtype(node, typing) in (*_INTEGERS, *_FLOATS)
+    return bool(abs(start) <= FARTHEST) and _dtype(node, typing) in (*INTEGERS, *_FLOATS)
 
 
 @dataclasses.dataclass(frozen=True)

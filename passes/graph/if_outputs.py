@@ -1,4 +1,4 @@
-"""The outputs of an If, one by one: what each of them is computed of, and a node that has some."""
+"""The branches of an If, what each of its outputs is computed of, and an If that has some."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import onnx_ir as ir
 from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, reads_of, subgraphs
 
-__all__ = ["drop_unread", "read_for", "with_outputs"]
+__all__ = ["branches_of", "drop_unread", "read_for", "with_outputs"]
+
+
+def branches_of(node: ir.Node) -> list[ir.Graph]:
+    """Return the graph that an If runs where its condition holds, and the other one."""
+    return [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
 
 
 def read_for(value: ir.Value) -> list[ir.Value]:

@@ -15,6 +15,7 @@ from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.scopes import Scope, stands_in
 
 __all__ = [
+    "REDUCTIONS",
     "axes_of",
     "either_order",
     "made_by",
@@ -123,6 +124,15 @@ def repeated_number(value: ir.Value | None) -> int | float | None:
         array = np.zeros(1) if given is None else given.numpy()
     entries = set() if array is None else set(array.reshape(-1).tolist())
     return entries.pop() if len(entries) == 1 else None
+
+
+REDUCTIONS = frozenset(
+    {
+        *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
+        *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
+    }
+)
+"""Operators that join all numbers along axes to one."""
 
 
 def axes_of(node: ir.Node) -> list[int] | None:

@@ -17,9 +17,9 @@ from passes.maps.sequence_source import SequenceSource
 from passes.site import MapSite
 from passes.typing import Typings
 
-__all__ = ["FEW_FOR_BLOCKS", "FewSamples", "write_by_count"]
+__all__ = ["FewSamples", "write_by_count"]
 
-FEW_FOR_BLOCKS = 450
+_FEW_FOR_BLOCKS = 450
 """Up to so many samples it is faster to insert all of them into one sequence."""
 
 
@@ -142,7 +142,7 @@ def write_by_count(
     known = site.elements[0][1].number(typings.proven)
     is_some = count is not None or bool(known)
     has_blocks = any(one.form is Form.BLOCKS for one in plan.outputs.values())
-    is_plain = not plan.by_count or site.has_grown or (known or 0) > FEW_FOR_BLOCKS
+    is_plain = not plan.by_count or site.has_grown or (known or 0) > _FEW_FOR_BLOCKS
     if is_plain or not (has_blocks or (_asks_for_samples(site, plan) and not is_some)):
         return write_results(builder, site, typings, plan, count, is_some=is_some)
     samples = site.elements[0][1].scalar_count(builder, typings.proven) if count is None else count
@@ -161,7 +161,7 @@ def write_by_count(
         builder,
         site,
         typings,
-        builder.op("Greater", [samples, builder.scalar(FEW_FOR_BLOCKS)]),
+        builder.op("Greater", [samples, builder.scalar(_FEW_FOR_BLOCKS)]),
         lambda inner: write_results(inner, site, typings, plan, samples, is_some=True),
         lambda inner: few.write(inner, samples, is_some=is_some),
     )

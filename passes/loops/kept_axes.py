@@ -8,14 +8,9 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import axes_of, made_by, operand
+from passes.graph.made import REDUCTIONS, axes_of, made_by, operand
 
 __all__ = ["keep_axes"]
-
-_REDUCTIONS = (
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
-    *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
-)
 
 
 def keep_axes(builder: Builder, first: int) -> None:
@@ -37,7 +32,7 @@ def keep_axes(builder: Builder, first: int) -> None:
             continue
         if is_operator(made, "Gather"):
             _read_row(builder, node, made, axes)
-        elif is_operator(made, _REDUCTIONS):
+        elif is_operator(made, REDUCTIONS):
             _reduce(node, made, axes)
 
 

@@ -207,7 +207,7 @@ def conditions(
             return _in_each_case(evaluator, value, always)
         case "Not":
             inner = made_by(node.inputs[0])
-            asked = None if inner is None else _OPPOSITES.get(inner.op_type)
+            asked = None if inner is None else OPPOSITES.get(inner.op_type)
             return None if inner is None else _difference(evaluator, inner, asked)
     return _difference(evaluator, node, node.op_type)
 
@@ -228,7 +228,7 @@ def _in_each_case(
 _COMPARISONS = {"Less": (1, 0), "LessOrEqual": (1, 1), "Greater": (0, 0), "GreaterOrEqual": (0, 1)}
 """For each comparison the position of the greater operand, and 1 if both may be equal."""
 
-_OPPOSITES = {
+OPPOSITES = {
     "Less": "GreaterOrEqual",
     "LessOrEqual": "Greater",
     "Greater": "LessOrEqual",

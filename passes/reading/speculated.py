@@ -7,15 +7,13 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
+from passes.batching.table import NEWEST
 from passes.decisions import Code
 from passes.reading.nodes import is_same_work
 from passes.reading.not_a_map import SpeculationError
 from passes.typing.value_types import Typing
 
 __all__ = ["Speculated"]
-
-_NEWEST = 1 << 20
-"""An opset at which no operator has lost its rule."""
 
 
 class Speculated:
@@ -65,8 +63,8 @@ class Speculated:
             raise SpeculationError(Code.CONTROL_FLOW, detail, failing)
 
     def _runs(self, node: ir.Node, copy: ir.Node | None, proven: Typing) -> bool:
-        if runs_anywhere(node, proven, _NEWEST):
+        if runs_anywhere(node, proven, NEWEST):
             return True
-        if copy is not None and copy.graph is not None and runs_anywhere(copy, proven, _NEWEST):
+        if copy is not None and copy.graph is not None and runs_anywhere(copy, proven, NEWEST):
             return True
         return any(is_same_work(node, other) for other in self._body)

@@ -1,4 +1,8 @@
-"""Known defects of runtimes, and the forms that step around them."""
+"""Known defects of runtimes, and the forms that step around them.
+
+Start with `table`, a row for each defect, and `sidestep`, which writes the forms. `authored` tells
+the model's own nodes, which stay, from those that a rewrite wrote.
+"""
 
 from __future__ import annotations
 

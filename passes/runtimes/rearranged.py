@@ -21,11 +21,9 @@ __all__ = [
     "is_scaled_from_the_left",
     "of_all_axes",
     "of_what_is_kept",
-    "padded_along_all",
     "reads_rows_of_text",
     "reciprocal",
     "scaled_from_the_right",
-    "shaped_along_all",
 ]
 
 
@@ -79,10 +77,10 @@ def of_all_axes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]
     if front is None:
         return None
     if node.op_type == "CenterCropPad":
-        return shaped_along_all(node, front, builder)
+        return _shaped_along_all(node, front, builder)
     if rank is None:
         return _padded_by(node, _scattered(node, front, builder), builder)
-    return padded_along_all(node, front, rank, builder)
+    return _padded_along_all(node, front, rank, builder)
 
 
 def _named_axes(node: ir.Node) -> list[int] | None:
@@ -93,7 +91,7 @@ def _named_axes(node: ir.Node) -> list[int] | None:
     return None if known is None else [int(axis) for axis in known.reshape(-1)]
 
 
-def padded_along_all(
+def _padded_along_all(
     node: ir.Node, axes: list[int], rank: int, builder: Builder
 ) -> list[ir.Value]:
     """Pad by the given amounts along some axes, and by 0 along the others."""
@@ -135,7 +133,7 @@ def _scattered(node: ir.Node, axes: list[int], builder: Builder) -> ir.Value:
     return builder.op("ScatterElements", [none, places, amounts], {"axis": 0})
 
 
-def shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[ir.Value]:
+def _shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[ir.Value]:
     """Crop and pad some axes to their sizes, and the others to the sizes that they have."""
     data, sizes = operands(node)
     wide = builder.op("Cast", [sizes], {"to": ir.DataType.INT64})

@@ -19,6 +19,7 @@ from passes.graph.graphs import (
     walk_nodes,
     with_subgraphs,
 )
+from passes.graph.if_outputs import branches_of
 from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import copy_body, copy_of
@@ -30,12 +31,11 @@ from passes.inline import functions_holding, inline_functions
 from passes.maps.sequence_map import move_initializers
 from passes.typing import Typing, type_values
 
-__all__ = ["SelectBranchesPass", "branches_of", "have_one_shape", "hindrance", "replace_if"]
+__all__ = ["SelectBranchesPass", "have_one_shape", "hindrance", "replace_if"]
 
 _EXTREMES: frozenset[ir.DataType | None] = frozenset(
     {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64}
 )
-_BRANCHES = ("then_branch", "else_branch")
 
 
 class SelectBranchesPass(ir.passes.InPlacePass):
@@ -95,11 +95,6 @@ class SelectBranchesPass(ir.passes.InPlacePass):
 
 def _is_if(node: ir.Node) -> bool:
     return is_operator(node, "If")
-
-
-def branches_of(node: ir.Node) -> list[ir.Graph]:
-    """Return the graph that an If runs where its condition holds, and the other one."""
-    return [node.attributes[name].as_graph() for name in _BRANCHES]
 
 
 def hindrance(node: ir.Node, typing: Typing, opset: int, *, holds_reads: bool = True) -> str:

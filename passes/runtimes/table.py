@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 
+from passes.graph.made import REDUCTIONS
 from passes.runtimes import (
     branches,
     choices,
@@ -36,11 +37,7 @@ from passes.runtimes.other_runtimes import OTHERS
 __all__ = ["DEFECTS"]
 
 
-_REDUCTIONS = (
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
-    *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin"),
-)
-
+_REDUCTIONS = (*sorted(REDUCTIONS), "ArgMax", "ArgMin")
 
 _onnxruntime = functools.partial(seen_in, "onnxruntime", "1.31.1")
 

@@ -10,7 +10,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.splice import remove_dead
 from passes.sequences.appended import Append
 from passes.sequences.known import KnownSequences
-from passes.typing.value_types import Typing
+from passes.typing.value_types import Typing, are_numbers
 
 __all__ = ["GROWS_KEY", "carry_joined"]
 
@@ -104,11 +104,7 @@ def _empty_shape(dims: tuple[int | str | None, ...] | None, axis: int) -> list[i
     if dims is None or not -len(dims) <= axis < len(dims):
         return None
     shape = [0 if i == axis % len(dims) else dim for i, dim in enumerate(dims)]
-    return [dim for dim in shape if isinstance(dim, int)] if _all_numbers(shape) else None
-
-
-def _all_numbers(dims: list[int | str | None]) -> bool:
-    return all(isinstance(dim, int) for dim in dims)
+    return [dim for dim in shape if isinstance(dim, int)] if are_numbers(shape) else None
 
 
 def _behind(node: ir.Node) -> list[ir.Node]:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
 from passes.graph.graphs import all_graphs, is_default_domain
+from passes.graph.if_outputs import branches_of
 from passes.graph.opsets import to_opset_form
 from passes.sequences.carried import rewrite_loop
 from passes.sequences.known import KnownSequences
@@ -65,7 +66,7 @@ def _rewrite_if(
 ) -> bool:
     if any(name not in node.attributes for name in _BRANCHES):
         return False
-    branches = [node.attributes[name].as_graph() for name in _BRANCHES]
+    branches = branches_of(node)
     for k, value in enumerate(node.outputs):
         if not is_read_for_tensors(value, main):
             continue

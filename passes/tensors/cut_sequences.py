@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
+from passes.graph.if_outputs import branches_of
 from passes.graph.made import before_identities
 from passes.graph.splice import remove_dead
 from passes.maps.sequence_source import cut_tensor
@@ -46,7 +47,7 @@ def cut_of(sequence: ir.Value, typings: Typings) -> Cut | None:
     if not is_operator(node, "If") or made is not sequence or sequence.uses():
         return None
     position = node.outputs.index(sequence)
-    cuts = {cut_of(graph.outputs[position], typings) for graph in _branches(node)}
+    cuts = {cut_of(graph.outputs[position], typings) for graph in branches_of(node)}
     if cuts & {"flat", "padded"}:
         return None
     if len(cuts) == 2:
@@ -62,10 +63,6 @@ def _of_slices(source: TensorSource, typings: Typings) -> Cut | None:
     if source.split_is_scalar or source.has_one_shape(typings.proven):
         return None
     return "packed"
-
-
-def _branches(node: ir.Node) -> list[ir.Graph]:
-    return [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
 
 
 def take_cut(
@@ -100,7 +97,7 @@ def take_cut(
         return [builder.op("Identity", [value]) for value in (view.rows, view.sizes)]
     if node.op_type == "SequenceEmpty":
         return _nothing(builder, sequence, cut, dims)
-    return _through_branches(node, sequence, cut, dims, typings)
+    return _throughbranches_of(node, sequence, cut, dims, typings)
 
 
 def _nothing(
@@ -115,7 +112,7 @@ def _nothing(
     return values
 
 
-def _through_branches(
+def _throughbranches_of(
     node: ir.Node,
     sequence: ir.Value,
     cut: Cut,
@@ -127,7 +124,7 @@ def _through_branches(
         dims = _row_dims(node, position, typings)
     dtype = sequence.dtype or ir.DataType.UNDEFINED
     types = [ir.TensorType(dtype), ir.TensorType(_INT64)]
-    for graph in _branches(node):
+    for graph in branches_of(node):
         inner = Builder.at(node)
         old = graph.outputs[position]
         old.type = old.type or sequence.type
@@ -152,7 +149,7 @@ def _row_dims(
     node: ir.Node, position: int, typings: Typings
 ) -> tuple[int | str | None, ...] | None:
     """Return what is known of the elements that a branch cuts off a tensor."""
-    for graph in _branches(node):
+    for graph in branches_of(node):
         source = cut_tensor(graph.outputs[position], typings.proven)
         if source is not None:
             dims = typings.declared.dims(source.tensor)

@@ -13,6 +13,7 @@ from passes.loops.forms import SPLITTABLE
 from passes.maps.sequence_map import is_sequence_map
 from passes.promises import Promises
 from passes.tensors.io import PassedSequence, Refusal
+from passes.typing.value_types import dim_of
 
 __all__ = ["InputForms"]
 
@@ -93,7 +94,7 @@ class InputForms:
 
         A dimension that is promised to be unknown is so, whatever number is declared.
         """
-        declared = None if value.shape is None else tuple(_plain(d) for d in value.shape)
+        declared = None if value.shape is None else tuple(dim_of(d) for d in value.shape)
         promised = self._promises.input_shapes.get(name_of(value))
         if promised is None:
             return declared
@@ -151,7 +152,3 @@ def _too_old(name: str, dims: Dims, ragged: Collection[int]) -> Refusal:
         f"the first with --input-shape {name}={known}; or convert the model to opset {LEAST_OPSET}"
     )
     return Refusal("input", name, reason, remedy)
-
-
-def _plain(dim: int | ir.SymbolicDim) -> int | str | None:
-    return dim if isinstance(dim, int) else dim.value

@@ -26,7 +26,7 @@ __all__ = [
     "show_views",
 ]
 
-_INFERENCE_PREFIX = "unk__"
+INFERENCE_PREFIX = "unk__"
 
 
 def erase(proto: onnx.ModelProto, *, ranks: bool, numbers: bool = False) -> None:
@@ -85,7 +85,7 @@ def _erase_nodes(nodes: Iterable[onnx.NodeProto], *, ranks: bool, numbers: bool 
                 _hold_one(graph.input[0])
             if node.op_type == "SequenceMap":
                 for value in graph.input:
-                    _name_dims(value, _INFERENCE_PREFIX)
+                    _name_dims(value, INFERENCE_PREFIX)
             _erase_nodes(graph.node, ranks=ranks, numbers=numbers)
 
 
@@ -195,13 +195,13 @@ def _name(value: onnx.ValueInfoProto, known: onnx.TypeProto) -> bool:
     value.type.CopyFrom(known)
     for axis, dim in enumerate(value.type.tensor_type.shape.dim):
         if not dim.HasField("dim_value") and not _is_named(dim.dim_param):
-            dim.dim_param = f"{_INFERENCE_PREFIX}{value.name}.{axis}"
+            dim.dim_param = f"{INFERENCE_PREFIX}{value.name}.{axis}"
     return True
 
 
 def _is_named(symbol: str) -> bool:
     """Whether a symbol stands for a dimension of an input of the model."""
-    return bool(symbol) and not symbol.startswith(_INFERENCE_PREFIX)
+    return bool(symbol) and not symbol.startswith(INFERENCE_PREFIX)
 
 
 def forget_element_symbols(

@@ -20,6 +20,7 @@ from passes.promises import Promises
 from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.corrected_nodes import CORRECTED, correct_nodes
 from passes.typing.declared_types import (
+    INFERENCE_PREFIX,
     enter_promises,
     erase,
     forget_element_symbols,
@@ -39,8 +40,6 @@ from passes.typing.inference import (
 from passes.typing.value_types import Typing, Typings, ValueType
 
 __all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways", "type_values"]
-
-_INFERENCE_PREFIX = "unk__"
 
 
 def type_values(
@@ -128,7 +127,7 @@ def _read_inferred(
         for value in proto.graph.input
         if value.type.HasField("tensor_type")
         for dim in value.type.tensor_type.shape.dim
-        if dim.dim_param and not dim.dim_param.startswith(_INFERENCE_PREFIX)
+        if dim.dim_param and not dim.dim_param.startswith(INFERENCE_PREFIX)
     )
     typing = Typing(symbols, names_axes=proven)
     read_graph(typing, model.graph, inferred.graph)
@@ -150,7 +149,7 @@ def type_both_ways(model: ir.Model, promises: Promises | None = None) -> Typings
 
 
 def _written(dim: int | str | None) -> int | str | None:
-    return None if isinstance(dim, str) and dim.startswith(_INFERENCE_PREFIX) else dim
+    return None if isinstance(dim, str) and dim.startswith(INFERENCE_PREFIX) else dim
 
 
 class TypeValuesPass(ir.passes.InPlacePass):

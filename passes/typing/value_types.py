@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 import onnx_ir as ir
 
-__all__ = ["UNKNOWN", "Typing", "Typings", "ValueType", "is_number"]
+__all__ = ["UNKNOWN", "Typing", "Typings", "ValueType", "are_numbers", "dim_of", "is_number"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,16 @@ UNKNOWN = ValueType(None, None)
 def is_number(dtype: ir.DataType | None) -> TypeGuard[ir.DataType]:
     """Whether elements have a known size: they are no texts, and their type is known."""
     return dtype not in (None, ir.DataType.STRING)
+
+
+def are_numbers(dims: Iterable[int | str | None]) -> bool:
+    """Whether all dimensions are known numbers."""
+    return all(isinstance(dim, int) for dim in dims)
+
+
+def dim_of(dim: int | ir.SymbolicDim) -> int | str | None:
+    """Return a dimension of a shape as a typing has it: a number, a symbol or None."""
+    return dim if isinstance(dim, int) else dim.value
 
 
 class Typing:

@@ -134,10 +134,6 @@ class ParquetRows:
             samples += samples_of(table, self._inputs)
         return pa.chunked_array(ids, self._id_kind) if self._id else ids, samples
 
-    def _ids_of(self, table: pa.Table) -> list[pa.Array]:
-        column: pa.ChunkedArray = decoded(table[self._id]).cast(self._id_kind)
-        return column.chunks
-
     def unfit_ids(self) -> str:
         """Return what is wrong with the ids; empty where they tell the samples apart."""
         import pyarrow.parquet as pq

@@ -23,7 +23,7 @@ from rewriter.proof.compare import element_type
 from rewriter.reporting.printable import printable
 from rewriter.target_table import TARGETS
 
-__all__ = ["USAGE", "accepted_feed", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 
 USAGE = "IN "
@@ -67,7 +67,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     with console.progress("running"):
         backend, device = options.place(args)
         session = backends.open_session(model, backend, device)
-        feed, outputs = accepted_feed(model, args, [session])
+        feed, outputs = _accepted_feed(model, args, [session])
         placed = backends.placement(session, feed) if device != "cpu" else None
     console.record["outputs"] = {name: _describe(value) for name, value in outputs.items()}
     for name, value in outputs.items():
@@ -149,7 +149,7 @@ def _line(value: Any) -> str:
     return f"{element_type(array)}[{','.join(map(str, array.shape))}]"
 
 
-def accepted_feed(
+def _accepted_feed(
     model: AnyModel, args: argparse.Namespace, sessions: Sequence[Session]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read the feed that ``--inputs`` names, or draw one that every session runs.

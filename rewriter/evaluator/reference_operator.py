@@ -12,7 +12,7 @@ from onnx.reference.op_run import OpRun
 from passes.errors import RewriteError
 from rewriter.evaluator.run_watch import current_watch
 
-__all__ = ["ControlFlow", "EvaluationError", "Operator", "Value", "captured_names"]
+__all__ = ["ControlFlow", "EvaluationError", "Operator", "Value"]
 
 # An ndarray, a list of ndarrays for a sequence, or None for an absent optional.
 Value = Any
@@ -68,7 +68,7 @@ class ControlFlow(Operator):
     def __init__(self, onnx_node: onnx.NodeProto, run_params: dict[str, Any]) -> None:
         super().__init__(onnx_node, run_params)
         self._captured = {
-            attribute.name: captured_names(attribute.g)
+            attribute.name: _captured_names(attribute.g)
             for attribute in onnx_node.attribute
             if attribute.type == onnx.AttributeProto.GRAPH
         }
@@ -101,7 +101,7 @@ class ControlFlow(Operator):
         return outputs
 
 
-def captured_names(graph: onnx.GraphProto) -> set[str]:
+def _captured_names(graph: onnx.GraphProto) -> set[str]:
     """Return the names that a body, or a body in it, reads but does not define."""
     own = {value.name for value in graph.input}
     own |= {tensor.name for tensor in graph.initializer}
@@ -112,5 +112,5 @@ def captured_names(graph: onnx.GraphProto) -> set[str]:
         read |= set(node.input)
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
-                read |= captured_names(attribute.g)
+                read |= _captured_names(attribute.g)
     return read - own - {""}

@@ -15,6 +15,7 @@ from rewriter.feeding.input_specs import InputSpec, input_specs
 from rewriter.feeding.tensor_io import check_elements, feeds_as_lists
 from rewriter.feeding.texts import holds_texts, untext
 from rewriter.model_files import models
+from rewriter.option_values import dims_text
 
 __all__ = ["InputCheck", "as_feeds", "check_feeds", "told_unlike"]
 
@@ -65,8 +66,8 @@ def told_unlike(model: Any, feeds: Mapping[str, Any]) -> str:
         for number, item in enumerate(given):
             if not _fits(shape := np.shape(item), spec.dims):
                 return (
-                    f"element {number} of {spec.name!r} has shape {_text(shape)} and is declared "
-                    f"as {_text(spec.dims)}"
+                    f"element {number} of {spec.name!r} has shape {dims_text(shape)} and is "
+                    f"declared as {dims_text(spec.dims)}"
                 )
     return ""
 
@@ -133,21 +134,22 @@ def _has_type(item: np.ndarray[Any, Any], dtype: ir.DataType) -> bool:
 def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: Promises) -> None:
     if not spec.is_sequence and spec.dims is not None and not _fits(shape, spec.dims):
         raise RewriteError(
-            f"input {where} has shape {_text(shape)} and is declared as {_text(spec.dims)}: give "
-            "such a shape, or correct the type where the model is made"
+            f"input {where} has shape {dims_text(shape)} and is declared as "
+            f"{dims_text(spec.dims)}: give such a shape, or correct the type where the model is "
+            "made"
         )
     if spec.name in promises.input_shapes:
         wanted = tuple(promises.input_shapes[spec.name])
         if not _fits(shape, wanted):
             raise RewriteError(
                 f"input {where} has shape {shape} and breaks the promise input_shapes, which says "
-                f"{_text(wanted)}: give that shape, or rewrite the model without the promise"
+                f"{dims_text(wanted)}: give that shape, or rewrite the model without the promise"
             )
     if promises.trust_types and spec.dims is not None and not _fits(shape, spec.dims):
         raise RewriteError(
             f"input {where} has shape {shape} and breaks the promise trust_types, since its "
-            f"declared shape is {_text(spec.dims)}: give that shape, or rewrite the model without "
-            "the promise"
+            f"declared shape is {dims_text(spec.dims)}: give that shape, or rewrite the model "
+            "without the promise"
         )
 
 
@@ -155,10 +157,6 @@ def _fits(shape: tuple[int, ...], dims: tuple[int | str | None, ...]) -> bool:
     return len(shape) == len(dims) and all(
         not isinstance(dim, int) or dim == size for size, dim in zip(shape, dims, strict=True)
     )
-
-
-def _text(dims: tuple[int | str | None, ...]) -> str:
-    return "[" + ",".join("?" if dim is None else str(dim) for dim in dims) + "]"
 
 
 def _check_uniform(spec: InputSpec, shapes: list[tuple[int, ...]], promises: Promises) -> None:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.promises import Promises
 from passes.tensors.io import PassedSequence, TensorIo
+from passes.typing.value_types import dim_of
 
 __all__ = ["Dim", "InputSpec", "input_specs"]
 
@@ -114,7 +115,7 @@ def _spec(
             "only tensors, sequences of tensors and optionals of both are known; declare "
             "such a type for it"
         )
-    dims = None if value.shape is None else tuple(_dim(dim) for dim in value.shape)
+    dims = None if value.shape is None else tuple(dim_of(dim) for dim in value.shape)
     if passed is not None:
         dims = passed.dims
     promised = promises.input_shapes.get(value.name)
@@ -149,10 +150,6 @@ def _check_rank(name: str, dims: tuple[Dim, ...] | None) -> None:
             f"input {name!r} has {len(dims or ())} dimensions, more than arrays of numpy can "
             "have: no values can be given for it"
         ) from error
-
-
-def _dim(dim: int | ir.SymbolicDim) -> Dim:
-    return dim if isinstance(dim, int) else dim.value
 
 
 def _merge(declared: tuple[Dim, ...] | None, promised: tuple[Dim, ...]) -> tuple[Dim, ...]:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.graph.builder import tensor_value
 from passes.tensors.io import PassedSequence, TensorIo
+from passes.typing.value_types import dim_of
 
 __all__ = ["declare_packed"]
 
@@ -76,7 +77,7 @@ def _rest(name: str, value: ir.Value) -> tuple[int | str | None, ...]:
         raise RewriteError(
             f"{name!r} is no tensor of known rank with an axis of samples: declare its shape"
         )
-    return tuple(dim if isinstance(dim, int) else dim.value for dim in value.shape[1:])
+    return tuple(dim_of(dim) for dim in value.shape[1:])
 
 
 def _lengths_of_output(model: ir.Model, name: str, lengths: ir.Value) -> str:

@@ -14,12 +14,11 @@ import onnx
 import onnx_ir as ir
 
 from rewriter.errors import ModelError
-from rewriter.model_files.tensor_bytes import size_in_bytes
+from rewriter.model_files.tensor_bytes import AGAIN, size_in_bytes
 
-__all__ = ["check_message", "check_place", "check_tensor", "every_tensor"]
+__all__ = ["check_message", "check_place", "check_tensor"]
 
 _KEEP_INSIDE = "put the file into the folder of the model, and export the model again"
-_EXPORT = "export the model again"
 _SHOWN = 80  # characters of a name that is too long
 _DIGITS = 19  # of the largest number that int64 holds
 
@@ -36,7 +35,7 @@ def check_message(proto: onnx.ModelProto, folder: Path | None) -> None:
         ModelError: The first tensor whose place is not allowed.
     """
     places: set[str] = set()
-    for tensor in every_tensor(proto):
+    for tensor in _every_tensor(proto):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             _check(tensor, folder, places)
 
@@ -54,7 +53,7 @@ def check_tensor(tensor: ir.ExternalTensor) -> None:
     _check_type(tensor.dtype, label)
     offset, length = tensor.offset or 0, tensor.length
     if offset < 0 or (length is not None and length < 0):
-        raise ModelError(f"{label} has the offset {offset} and the length {length}: {_EXPORT}")
+        raise ModelError(f"{label} has the offset {offset} and the length {length}: {AGAIN}")
     if folder is not None:
         _check_end(folder / location, offset + max(length or 0, tensor.nbytes), label)
 
@@ -71,7 +70,7 @@ def check_place(location: str, folder: Path | None, label: str) -> None:
         ModelError: It leads out, or names no file.
     """
     if not location:
-        raise ModelError(f"{label} has no location: {_EXPORT}")
+        raise ModelError(f"{label} has no location: {AGAIN}")
     if "\0" in location:
         raise ModelError(f"the location {location!r} of {label} is not the name of a file")
     # A name of the other system is read as such too: the model may be used there.
@@ -93,7 +92,7 @@ def check_place(location: str, folder: Path | None, label: str) -> None:
         )
 
 
-def every_tensor(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _every_tensor(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yield the tensors of a message, wherever they stand: sparse ones and training included."""
     stack: list[onnx.GraphProto | onnx.FunctionProto | onnx.NodeProto] = [proto.graph]
     stack += proto.functions
@@ -134,7 +133,7 @@ def _check(tensor: onnx.TensorProto, folder: Path | None, places: set[str]) -> N
     label = f"the external tensor {tensor.name!r}"
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if len(entries) < len(tensor.external_data):
-        raise ModelError(f"{label} says twice where it lies: {_EXPORT}")
+        raise ModelError(f"{label} says twice where it lies: {AGAIN}")
     location = entries.get("location", "")
     if location not in places:
         check_place(location, folder, label)
@@ -148,7 +147,7 @@ def _check(tensor: onnx.TensorProto, folder: Path | None, places: set[str]) -> N
 
 def _check_type(dtype: int, label: str) -> None:
     if dtype == onnx.TensorProto.STRING:
-        raise ModelError(f"{label} holds strings, which cannot lie in a file: {_EXPORT}")
+        raise ModelError(f"{label} holds strings, which cannot lie in a file: {AGAIN}")
 
 
 def _size(tensor: onnx.TensorProto) -> int:
@@ -161,7 +160,7 @@ def _number(text: str, what: str, label: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         shown = text if len(text) <= 2 * _DIGITS else f"{text[:_DIGITS]}..."
         raise ModelError(
-            f"the {what} {shown!r} of {label} is not a number of bytes from 0: {_EXPORT}"
+            f"the {what} {shown!r} of {label} is not a number of bytes from 0: {AGAIN}"
         )
     return int(text)
 

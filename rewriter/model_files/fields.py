@@ -10,10 +10,10 @@ from typing import Any
 import onnx
 
 from rewriter.errors import ModelError
+from rewriter.model_files.tensor_bytes import AGAIN
 
 __all__ = ["check_fields"]
 
-_MEND = "export the model again"
 _LARGEST_VERSION = 2**31 - 1  # of an opset, as ONNX's registry of schemas counts
 _TYPES = onnx.AttributeProto.AttributeType
 _Text = bytes | str
@@ -72,7 +72,7 @@ def _check_text(message: Any, field: str, text: _Text) -> None:
         kind = message.DESCRIPTOR.name.removesuffix("Proto").lower()
         raise ModelError(
             f"the {field} {shown} of {'an' if kind[0] in 'aeiou' else 'a'} {kind} is not UTF-8: "
-            f"{_MEND}"
+            f"{AGAIN}"
         ) from None
 
 
@@ -81,15 +81,15 @@ def _check_attribute(attribute: onnx.AttributeProto) -> None:
         return
     _check_text(attribute, "name", attribute.name)
     if attribute.type == onnx.AttributeProto.UNDEFINED:
-        raise ModelError(f"the attribute {attribute.name!r} has no type: {_MEND}")
+        raise ModelError(f"the attribute {attribute.name!r} has no type: {AGAIN}")
     held = _MESSAGES.get(attribute.type)
     if held is not None and not attribute.HasField(held):
         kind = _TYPES.Name(attribute.type)
-        raise ModelError(f"the attribute {attribute.name!r} of the type {kind} is empty: {_MEND}")
+        raise ModelError(f"the attribute {attribute.name!r} of the type {kind} is empty: {AGAIN}")
 
 
 def _check_version(opset: onnx.OperatorSetIdProto) -> None:
     if not 1 <= opset.version <= _LARGEST_VERSION:
         _check_text(opset, "domain", opset.domain)
         domain = opset.domain or "ai.onnx"
-        raise ModelError(f"it imports version {opset.version} of {domain!r}: {_MEND}")
+        raise ModelError(f"it imports version {opset.version} of {domain!r}: {AGAIN}")

@@ -11,7 +11,7 @@ from rewriter.errors import ModelError
 
 __all__ = ["check_bytes", "size_in_bytes"]
 
-_MEND = "export the model again"
+AGAIN = "export the model again"
 # Fields of a message that hold numbers of these types; all others stand in int32_data.
 _FIELDS = {
     ir.DataType.FLOAT: "float_data",
@@ -43,11 +43,11 @@ def check_bytes(tensor: onnx.TensorProto, where: str) -> None:
     """
     dtype = _dtype(tensor, where)
     if any(dim < 0 for dim in tensor.dims):
-        raise ModelError(f"{where} has the shape {list(tensor.dims)}: {_MEND}")
+        raise ModelError(f"{where} has the shape {list(tensor.dims)}: {AGAIN}")
     # A dimension of 0 does not help: numpy counts the bytes of the others.
     if math.prod(filter(None, tensor.dims)) > _MOST_NUMBERS:
         raise ModelError(
-            f"{where} has the shape {list(tensor.dims)}, which no array can have: {_MEND}"
+            f"{where} has the shape {list(tensor.dims)}, which no array can have: {AGAIN}"
         )
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return
@@ -59,7 +59,7 @@ def check_bytes(tensor: onnx.TensorProto, where: str) -> None:
     if given != wanted:
         raise ModelError(
             f"{where} is declared {dtype.name.lower()}{list(tensor.dims)}, which takes {wanted} "
-            f"{unit}, and holds {given}: {_MEND}"
+            f"{unit}, and holds {given}: {AGAIN}"
         )
 
 
@@ -75,7 +75,7 @@ def _dtype(tensor: onnx.TensorProto, where: str) -> ir.DataType:
         dtype = ir.DataType.UNDEFINED
     if dtype == ir.DataType.UNDEFINED:
         raise ModelError(
-            f"{where} has the element type {tensor.data_type}, which is not known: {_MEND}"
+            f"{where} has the element type {tensor.data_type}, which is not known: {AGAIN}"
         )
     return dtype
 

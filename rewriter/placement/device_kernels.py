@@ -7,12 +7,13 @@ import functools
 import onnx_ir as ir
 
 from passes.device.decided_on_device import DecidedOnDevicePass
-from passes.device.device_forms import DeviceFormsPass, HasKernel
+from passes.device.device_forms import DeviceFormsPass
 from passes.device.device_numbers import DeviceNumbersPass
+from passes.device.forms_pass import HasKernel
+from passes.device.gathered_ranges import GatheredRangesPass
 from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
 from passes.device.shapes_on_host import ShapesOnHostPass
 from passes.device.whole_shapes import WholeShapesPass
-from passes.gathered_ranges import GatheredRangesPass
 from passes.graph.graphs import all_graphs, all_nodes, default_opset
 from passes.graph.opsets import schema_of
 from passes.typing import TypeValuesPass

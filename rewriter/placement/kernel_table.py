@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.graph.opsets import schema_of
 
-__all__ = ["MAIN", "TABLES", "Kernel", "KernelTable", "load_table", "type_name"]
+__all__ = ["MAIN", "TABLES", "Kernel", "KernelTable", "load_table"]
 
 MAIN = "main"
 """The name that the documentation has for the types of an operator's first type variable."""
@@ -136,7 +136,7 @@ def _types_by_constraint(node: ir.Node, version: int | None) -> dict[str, str]:
         return types
     for parameters, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
         for position, value in enumerate(values):
-            if value is None or not parameters or not (name := type_name(value.type)):
+            if value is None or not parameters or not (name := _type_name(value.type)):
                 continue
             parameter = parameters[min(position, len(parameters) - 1)]
             for key in (parameter.type_str, parameter.name):
@@ -154,7 +154,7 @@ def _main_names(op_type: str) -> tuple[str, ...]:
     return ("T2",) if op_type == "ConstantOfShape" else ("T", "T1")
 
 
-def type_name(value_type: ir.TypeProtocol | None) -> str:
+def _type_name(value_type: ir.TypeProtocol | None) -> str:
     """Return a type as the tables write it: ``float``, ``seq int64``; empty where unknown."""
     if isinstance(value_type, ir.SequenceType):
         return _inside("seq", value_type)
@@ -166,7 +166,7 @@ def type_name(value_type: ir.TypeProtocol | None) -> str:
 
 
 def _inside(kind: str, outer: ir.SequenceType | ir.OptionalType) -> str:
-    inner = type_name(outer.elem_type)
+    inner = _type_name(outer.elem_type)
     return f"{kind} {inner}" if inner else ""
 
 

@@ -14,7 +14,7 @@ from rewriter.placement.copies import count_copies
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, KernelTable
 
-__all__ = ["HostNode", "PredictedPlacement", "host_attribute", "kernel_of", "predict"]
+__all__ = ["HostNode", "PredictedPlacement", "kernel_of", "predict"]
 
 
 SHAPES = "arithmetic on shapes, which onnxruntime keeps there"
@@ -138,7 +138,7 @@ def kernel_of(node: ir.Node, table: KernelTable, imports: dict[str, int]) -> Ker
     """Return the kernel of a device for a node, or why there is none."""
     version = _version(node, imports)
     found = table.find(node, version)
-    if isinstance(found, Kernel) and (name := host_attribute(node, table.device)):
+    if isinstance(found, Kernel) and (name := _host_attribute(node, table.device)):
         return f"no {table.device} kernel for this {name!r}"
     return found
 
@@ -158,7 +158,7 @@ _ACTIVATIONS = {
 }
 
 
-def host_attribute(node: ir.Node, device: str) -> str:
+def _host_attribute(node: ir.Node, device: str) -> str:
     """Return the attribute for which a device leaves a node on the host; empty where none is."""
     if device != "CUDA" or node.domain:
         return ""

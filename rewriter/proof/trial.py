@@ -25,6 +25,7 @@ from rewriter.model_files.model_facts import model_facts
 from rewriter.proof.validation import Check
 from rewriter.reporting.report_parts import Loading
 from rewriter.target_table import Target, find_target
+from rewriter.targets import CONVERT
 
 __all__ = ["load_as_given", "load_at_target"]
 
@@ -126,7 +127,7 @@ class _Attempt:
             )
         if self._is_new_only():
             return Loading(
-                self.runtime, "refused", _short(message), path, op_type, _CONVERT, by_version=True
+                self.runtime, "refused", _short(message), path, op_type, CONVERT, by_version=True
             )
         remedy = ", or ".join([*self._ways(path, op_type, message), _ANOTHER, _ANYWAY])
         return Loading(self.runtime, "refused", _short(message), path, op_type, remedy)
@@ -171,7 +172,6 @@ _NO_KERNEL = "Could not find an implementation|Type '.*' of input parameter"
 """What onnxruntime says of an operator that it has for other types only."""
 _WRITE = "write {} with other operators where the model is made"
 _SHAPES = "once the shapes of its inputs are known: declare them, or set them where it is loaded"
-_CONVERT = "convert the model to an older version before it is deployed"
 _PROMISE = "promise more of the shapes with --uniform or --input-shape"
 _ANOTHER = "choose another target"
 _ANYWAY = "write the model all the same with --no-verify"

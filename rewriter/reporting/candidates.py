@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.graph.graphs import default_opset
+from passes.typing.value_types import dim_of
 from rewriter.option_values import Dims
 from rewriter.options import Options
 from rewriter.reporting.remedies import Candidate
@@ -158,7 +159,7 @@ def _possible_dims(value: ir.Value, promised: Dims | None) -> list[list[int | st
     """Return what the dimensions of an input may be, as far as they are known."""
     declared = None
     if value.shape is not None:
-        declared = [d if isinstance(d, int) else d.value for d in value.shape]
+        declared = [dim_of(d) for d in value.shape]
     if promised is not None:
         declared = declared or [None] * len(promised)
         pairs = zip(promised, declared, strict=True)

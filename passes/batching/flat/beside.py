@@ -24,7 +24,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
-__all__ = ["along", "axis_behind", "gather", "trailing", "with_last_axis_last"]
+__all__ = ["along", "gather", "trailing", "with_last_axis_last"]
 
 
 def along(default: int) -> Rule:
@@ -39,7 +39,7 @@ def along(default: int) -> Rule:
         if simple is not None:
             return simple
         x, others = _data_and_shared(ctx, operands)
-        x, at = axis_behind(ctx, x, int(ctx.attribute(node, "axis", default)))
+        x, at = _axis_behind(ctx, x, int(ctx.attribute(node, "axis", default)))
         flat = x.flat
         assert flat is not None
         axis = at - flat.grid.rank + 1
@@ -58,7 +58,7 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         return simple
     x, (indices,) = _data_and_shared(ctx, operands)
     found = ctx.operand(operands, 1, "indices")
-    x, at = axis_behind(ctx, x, int(ctx.attribute(node, "axis", 0)))
+    x, at = _axis_behind(ctx, x, int(ctx.attribute(node, "axis", 0)))
     flat = x.flat
     assert flat is not None
     more = found.rank - 1
@@ -84,7 +84,7 @@ def _data_and_shared(
     return read_off(ctx, x), [None if o is None else o.value for o in operands[1:]]
 
 
-def axis_behind(ctx: Context, x: Batched, axis: int) -> tuple[Batched, int]:
+def _axis_behind(ctx: Context, x: Batched, axis: int) -> tuple[Batched, int]:
     """Return flat samples that have an axis behind their grid, and where in memory it is.
 
     Args:
@@ -113,7 +113,7 @@ def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
     Raises:
         Decline: The samples differ along it.
     """
-    x, at = axis_behind(ctx, read_off(ctx, x), -1)
+    x, at = _axis_behind(ctx, read_off(ctx, x), -1)
     flat = x.flat
     assert flat is not None
     behind, axes = at - flat.grid.rank + 1, x.rank - flat.grid.rank + 1

@@ -19,14 +19,18 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import one_place_each, restacked, rows_again, stacked_rule
+from passes.batching.flat.moves import (
+    read_off,
+    restacked,
+    stacked_rule,
+)
 from passes.batching.flat.places import tables_of
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.typing import ValueType
 
-__all__ = ["as_largest", "cut_to", "lengths_of", "masked", "ragged_axes"]
+__all__ = ["as_largest", "cut_to", "lengths_of", "masked"]
 
 
 def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -42,7 +46,7 @@ def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     return [cut_to(ctx, made.value, x, x.rank, lengths_of(ctx, x))]
 
 
-def ragged_axes(x: Batched) -> list[int]:
+def _ragged_axes(x: Batched) -> list[int]:
     """Return the axes along which samples may differ."""
     assert x.flat is not None
     return [axis for axis in range(x.rank) if x.flat.is_ragged(axis)]
@@ -53,7 +57,7 @@ def lengths_of(ctx: Context, x: Batched) -> dict[int, Lengths]:
     flat = x.flat
     assert flat is not None
     found = {}
-    for axis in ragged_axes(x):
+    for axis in _ragged_axes(x):
         at = flat.order[axis]
         table = flat.tables[at]
         found[axis] = flat.grid.lengths(at) if table is None else table.of_samples(ctx.builder)
@@ -73,9 +77,7 @@ def masked(
         fill: The number.
         sizes: How large the samples are along some of their axes, where that was checked.
     """
-    assert x.flat is not None
-    if not one_place_each(x.flat):
-        x = rows_again(ctx, x)
+    x = read_off(ctx, x)
     flat = x.flat
     assert flat is not None
     tables, known = [], {flat.order[axis]: size for axis, size in (sizes or {}).items()}
@@ -88,7 +90,7 @@ def masked(
     around = ctx.builder.constant(np.array(fill).astype(x.element_type.numpy()))
     read = dataclasses.replace(flat, tables=tuple(tables), fill=around)
     value = as_stacked(ctx, dataclasses.replace(x, flat=read))
-    ragged = ragged_axes(x)
+    ragged = _ragged_axes(x)
     dims = tuple(None if axis in ragged else dim for axis, dim in enumerate(x.dims))
     type_ = ValueType(x.type.type, dims)
     return dataclasses.replace(x, layout=Layout.STACKED, value=value, type=type_, flat=None)

@@ -14,7 +14,7 @@ from passes.decisions import Code, Decline
 
 __all__ = ["with_axis_beside"]
 
-_REGION = "tf_crop_and_resize"
+REGION = "tf_crop_and_resize"
 _BESIDE = {
     (2, 0): (1,),
     (2, 1): (0,),
@@ -53,7 +53,7 @@ def with_axis_beside(
     rank, axis = len(flat.order), flat.order.index(change.at)
     if ctx.attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
         raise Decline(Code.NO_RULE, "it keeps the aspect of one axis")
-    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") == _REGION:
+    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") == REGION:
         raise Decline(Code.NO_RULE, "it resizes a region along one axis")
     beside = [flat.order[a] for a in _BESIDE.get((rank, axis), ())]
     # Antialiased, each axis is summed alone: any other that stays will do.

@@ -22,7 +22,6 @@ __all__ = [
     "filled",
     "rows_at",
     "tables_of",
-    "valid_places",
     "with_fill",
     "without_spares",
     "without_unread",
@@ -106,7 +105,7 @@ def rows_at(
         if stride is not None:
             term = ops.op("Mul", [term, ops.unsqueeze(stride, [1])])
         at = ops.op("Add", [at, along(ops, term, axis, rank)])
-    valid = valid_places(ops, tables)
+    valid = _valid_places(ops, tables)
     if valid is None:
         return rows, at
     return with_fill(ops, rows, flat, valid, at)
@@ -131,7 +130,7 @@ def _with_row(ops: Operators, rows: ir.Value, number: ir.Value) -> ir.Value:
     return ops.op("Concat", [rows, row], {"axis": 0})
 
 
-def valid_places(ops: Operators, tables: Sequence[AxisTable]) -> ir.Value | None:
+def _valid_places(ops: Operators, tables: Sequence[AxisTable]) -> ir.Value | None:
     """Return whether the places of a result read anything, bool ``[B, *O]``; None if all do."""
     found: ir.Value | None = None
     for axis, table in enumerate(tables):
@@ -154,7 +153,7 @@ def filled(
     rank: int,
 ) -> ir.Value:
     """Return ``[B, *s]`` with the fill where a place reads nothing."""
-    valid = valid_places(ops, tables)
+    valid = _valid_places(ops, tables)
     if valid is None:
         return value
     assert flat.fill is not None

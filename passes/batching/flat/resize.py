@@ -15,7 +15,7 @@ from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_p
 from passes.batching.flat.formula import Formula
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
-from passes.batching.flat.one_axis import with_axis_beside
+from passes.batching.flat.one_axis import REGION, with_axis_beside
 from passes.batching.flat.resized_axes import resized_axes
 from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
 from passes.batching.flat.size_changes import (
@@ -33,7 +33,6 @@ from passes.graph.made import operand
 
 __all__ = ["resize", "resize_apart"]
 
-_REGION = "tf_crop_and_resize"
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
 _BYTES = frozenset({ir.DataType.UINT8, ir.DataType.INT8})
@@ -111,7 +110,7 @@ def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched
     Raises:
         Decline: Such a region has no form here.
     """
-    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") != _REGION:
+    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") != REGION:
         return None
     x, roi = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "roi")
     policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")

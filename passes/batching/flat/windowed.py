@@ -20,7 +20,12 @@ from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import places
 from passes.batching.flat.formula import integers
 from passes.batching.flat.masked import cut_to, lengths_of, masked
-from passes.batching.flat.moves import one_place_each, restacked, rows_again, stacked_rule
+from passes.batching.flat.moves import (
+    one_place_each,
+    read_off,
+    restacked,
+    stacked_rule,
+)
 from passes.batching.flat.places import along
 from passes.batching.flat.reading import as_stacked
 from passes.batching.flat.window_sizes import ImageWindow, is_narrow, left, window_of
@@ -95,8 +100,7 @@ def _averaged(
     whole = ir.node(node.op_type, [], given)
     if flat.has_one_shape:
         return restacked(ctx, node, operands)
-    if not one_place_each(flat):
-        x = rows_again(ctx, x)
+    x = read_off(ctx, x)
     assert x.dtype is not None
     one = ctx.builder.constant(np.array(1, x.dtype.numpy()))
     ones = dataclasses.replace(x, value=ctx.op("Expand", [one, ctx.op("Shape", [x.value])]))
@@ -152,9 +156,7 @@ def _evened(
     Raises:
         Decline: All images share a size along an axis, and nothing tells it.
     """
-    assert x.flat is not None
-    if not one_place_each(x.flat):
-        x = rows_again(ctx, x)
+    x = read_off(ctx, x)
     flat, count = x.flat, len(window.reach)
     assert flat is not None
     tables, pads = list(flat.tables), [0] * (2 * count)

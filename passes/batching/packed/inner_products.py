@@ -13,7 +13,6 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
-from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.padding import padded, width_of
@@ -63,7 +62,7 @@ def _over_rows(ctx: Context, a: Batched, b: Batched) -> Output | None:
     dtype = a.dtype
     if max(a.rank, b.rank) > 2 or a.axis != a.rank - 1 or b.axis or dtype not in _FLOATS:
         return None
-    lengths = common_lengths(ctx, [_lengths(a), _lengths(b)])
+    lengths = common_lengths(ctx, [a.own_lengths, b.own_lengths])
     left, right = with_lengths_in_front(ctx, a).value, b.value
     sizes = [x.dims[1 - x.axis] for x in (a, b) if x.rank == 2]
     if len(sizes) == 2 and not _is_small(sizes[0], sizes[1]):
@@ -91,7 +90,7 @@ def _is_small(one: int | str | None, other: int | str | None) -> bool:
 
 def _with_vector(ctx: Context, rows: Batched, vector: Batched) -> Output:
     """Return ``[n, K] @ [K]`` of each sample."""
-    lengths = _lengths(rows)
+    lengths = rows.own_lengths
     own = spread(ctx, vector.value, lengths)
     size = rows.dims[1]
     if isinstance(size, int) and vector.dims == (size,):
@@ -111,9 +110,4 @@ def _with_matrix(ctx: Context, a: Batched, rows: Batched) -> Output | None:
     if found is None:
         return None
     value: ir.Value = ctx.op("Transpose", [found.value], {"perm": [1, 0]})
-    return ctx.packed(value, _lengths(rows), 1)
-
-
-def _lengths(x: Batched) -> Lengths:
-    assert x.lengths is not None
-    return x.lengths
+    return ctx.packed(value, rows.own_lengths, 1)

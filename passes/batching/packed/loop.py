@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_numbers import ALONE
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.living import Apart
@@ -23,8 +24,6 @@ from passes.graph.graphs import captured_values, constant_value, is_default_doma
 from passes.graph.made import only_number, skip_identities
 
 __all__ = ["loop_of_samples"]
-
-_LIKE_ITS_INPUT = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def loop_of_samples(
@@ -118,7 +117,7 @@ def _lengths_counted(ctx: Context, node: ir.Node) -> Lengths | None:
             reads_first = bounds in ([0], [0, 1])
             if not reads_first:
                 return None
-        elif maker.op_type not in _LIKE_ITS_INPUT:
+        elif maker.op_type not in ALONE:
             return None
         value = maker.inputs[0]
     return None

@@ -49,12 +49,12 @@ def _scores(ctx: Context, node: ir.Node, a: Batched, b: Batched, whole: ir.Value
     rows = a if a.is_packed else _one_behind_the_other(ctx, node, a)
     if rows.axis != rows.rank - 2:
         return None
-    lengths = _lengths(b)
-    if not (_is_steady(ctx, lengths.size) and _is_even(ctx, _lengths(rows).size)):
+    lengths = b.own_lengths
+    if not (_is_steady(ctx, lengths.size) and _is_even(ctx, rows.own_lengths.size)):
         ctx.limit_padding(rows, b)
     first = _first(ctx, whole, b)
     product = ctx.op("MatMul", [rows.value, first])
-    return ctx.packed(product, _lengths(rows), rows.axis, lengths)
+    return ctx.packed(product, rows.own_lengths, rows.axis, lengths)
 
 
 def _weighed(ctx: Context, a: Batched, b: Batched, whole: ir.Value) -> Output | None:
@@ -64,8 +64,8 @@ def _weighed(ctx: Context, a: Batched, b: Batched, whole: ir.Value) -> Output | 
     it nevertheless: each sample has its own rows then, which an If asks for.
     """
     assert a.beside is not None and a.dtype is not None
-    inner = common_lengths(ctx, [a.beside, _lengths(b)])
-    if not (_is_steady(ctx, inner.size) and _is_even(ctx, _lengths(a).size)):
+    inner = common_lengths(ctx, [a.beside, b.own_lengths])
+    if not (_is_steady(ctx, inner.size) and _is_even(ctx, a.own_lengths.size)):
         ctx.limit_padding(a, b)
     b = dataclasses.replace(b, lengths=inner)
     left = dataclasses.replace(a, value=own_or(ctx, a, inner, 0))
@@ -85,12 +85,7 @@ def _weighed(ctx: Context, a: Batched, b: Batched, whole: ir.Value) -> Output | 
         "else_branch": ctx.builder.subgraph("apart", [], write_apart),
     }
     value = ctx.op("If", [ctx.op("Less", [held, endless])], graphs)
-    return ctx.packed(value, _lengths(a), a.axis)
-
-
-def _lengths(x: Batched) -> Lengths:
-    assert x.lengths is not None
-    return x.lengths
+    return ctx.packed(value, a.own_lengths, a.axis)
 
 
 def _one_behind_the_other(ctx: Context, node: ir.Node, x: Batched) -> Batched:
@@ -131,13 +126,13 @@ def _first(ctx: Context, whole: ir.Value, x: Batched) -> ir.Value:
     zero = ir.tensor(np.zeros(1, x.dtype.numpy()))
     spare = ctx.op("ConstantOfShape", [row], {"value": zero})
     rows = ctx.op("Concat", [whole, spare], {"axis": x.axis})
-    width = width_of(ctx, _lengths(x))
+    width = width_of(ctx, x.own_lengths)
     return ctx.op("Slice", [rows, ctx.ints(0), width, ctx.ints(x.axis)])
 
 
 def _own_rows(ctx: Context, first: ir.Value, x: Batched) -> ir.Value:
     """Return rows ``[*before, L, d]`` of each sample, ``[B, *before, L, d]``, 0 behind its own."""
-    lengths, dtype = _lengths(x), x.element_type
+    lengths, dtype = x.own_lengths, x.element_type
     _, inside = places_inside(ctx, lengths.value, width_of(ctx, lengths))
     own = ctx.unsqueeze(inside, [*range(1, x.axis + 1), x.rank])
     zero = ctx.builder.constant(np.array(0, dtype.numpy()))

@@ -47,7 +47,7 @@ def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
         return None
     ctx.limit_padding(a, b)
     if a.beside is not None:
-        inner = common_lengths(ctx, [a.beside, _lengths(b)])
+        inner = common_lengths(ctx, [a.beside, b.own_lengths])
         a = dataclasses.replace(a, value=own_or(ctx, a, inner, 0))
         b = dataclasses.replace(b, lengths=inner)
     return padded_product(ctx, a, _side_by_side(ctx, b), b.lengths if is_of_rows else None)
@@ -67,14 +67,9 @@ def padded_product(
     return _rows_again(ctx, ctx.op("MatMul", [_side_by_side(ctx, a), right]), a, beside)
 
 
-def _lengths(x: Batched) -> Lengths:
-    assert x.lengths is not None
-    return x.lengths
-
-
 def _side_by_side(ctx: Context, x: Batched) -> ir.Value:
     """Return packed samples ``[*before, T, *rest]`` as ``[B, *before, L, *rest]``."""
-    lengths, axis, rank = _lengths(x), x.axis, x.rank
+    lengths, axis, rank = x.own_lengths, x.axis, x.rank
     value = _turned(ctx, x.value, [axis, *(i for i in range(rank) if i != axis)])
     value = padded(ctx, value, lengths, width_of(ctx, lengths))
     return _turned(ctx, value, [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)])
@@ -82,7 +77,7 @@ def _side_by_side(ctx: Context, x: Batched) -> ir.Value:
 
 def _rows_again(ctx: Context, value: ir.Value, like: Batched, beside: Lengths | None) -> Output:
     """Return ``[B, *before, L, size]`` as ``[*before, T, size]``."""
-    lengths, axis = _lengths(like), like.axis
+    lengths, axis = like.own_lengths, like.axis
     value = _turned(ctx, value, [0, axis + 1, *range(1, axis + 1), axis + 2])
     rows = unpadded(ctx, value, lengths, width_of(ctx, lengths))
     rows = _turned(ctx, rows, [*range(1, axis + 1), 0, axis + 1])
@@ -99,7 +94,7 @@ def _own(ctx: Context, x: Batched, beside: Lengths) -> ir.Value:
     """Return which numbers of each row are the sample's own, ``bool[T, M]``."""
     width = ctx.squeeze(width_of(ctx, beside), [0])
     places = ctx.arange(width)
-    sizes = ctx.op("Gather", [beside.value, _lengths(x).samples], {"axis": 0})
+    sizes = ctx.op("Gather", [beside.value, x.own_lengths.samples], {"axis": 0})
     return ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
 
 
@@ -132,7 +127,7 @@ def top_k_beside(
         Decline: They are no floats.
     """
     assert x.beside is not None
-    lengths = _lengths(x)
+    lengths = x.own_lengths
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or x.axis != 0:
         raise Decline(Code.RAGGED, "it works along one of two axes that differ in length")
     most = ctx.op("Reshape", [count, ctx.ints(1)])

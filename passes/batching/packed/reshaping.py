@@ -35,7 +35,7 @@ def flatten_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     axis = int(ctx.attribute(node, "axis", 1))
     axis += data.rank if axis < 0 else 0
     if (data.axis, axis) == (0, 1):
-        return same_rows(ctx, node, [data.value], _lengths(data))
+        return same_rows(ctx, node, [data.value], data.own_lengths)
     is_left = data.axis < axis
     other = product(data.dims[axis:] if is_left else data.dims[:axis])
     if other is None:
@@ -90,12 +90,12 @@ def _reshaped(
     if total is None and list(dims) == [
         _OPEN if i == data.axis else d for i, d in enumerate(data.dims)
     ]:
-        return ctx.packed(data.value, _lengths(data), axis)
+        return ctx.packed(data.value, data.own_lengths, axis)
     before, rest = product(data.dims[: data.axis]), product(data.dims[data.axis + 1 :])
     other = math.prod(dims[axis + 1 :])
     if before is None or rest is None or math.prod(dims[:axis]) != before:
         raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
-    lengths, size = _lengths(data), total or ctx.shape(data.value, data.axis, data.axis + 1)
+    lengths, size = data.own_lengths, total or ctx.shape(data.value, data.axis, data.axis + 1)
     if rest != other:
         if other == 0 or rest % other:
             raise Decline(Code.RAGGED, "nothing tells that it fits the length of each sample")
@@ -105,11 +105,6 @@ def _reshaped(
     sizes = [p for p, n in zip(parts, (axis, 1, len(dims) - axis - 1), strict=True) if n]
     shape = ctx.op("Concat", sizes, {"axis": 0}) if len(sizes) > 1 else size
     return ctx.packed(ctx.reshape(data.value, shape), lengths, axis)
-
-
-def _lengths(data: Batched) -> Lengths:
-    assert data.lengths is not None
-    return data.lengths
 
 
 def _resolved(target: Sequence[int], data: Batched, *, keeps_zero: bool) -> list[int] | None:
@@ -166,7 +161,7 @@ def _counted(ctx: Context, node: ir.Node, data: Batched) -> list[int] | None:
     rest = product([d for i, d in enumerate(data.dims) if i != data.axis])
     if len(apart) != 1 or rest is None or 0 in others or min(others, default=1) < -1:
         return None
-    size, most = _lengths(data).size, math.prod(n for n in others if n > 0)
+    size, most = data.own_lengths.size, math.prod(n for n in others if n > 0)
     if _OPEN in others:
         times = next((k for k in range(1, rest + 1) if size * k == numbers[apart[0]]), None)
         if others.count(_OPEN) > 1 or times is None or rest % (times * most):
@@ -194,7 +189,7 @@ def _checked(ctx: Context, node: ir.Node, data: Batched, target: Batched) -> Out
         return None
     times = rest // math.prod(others)
     copies = times == 1 and not keeps_zero
-    lengths = _checked_lengths(ctx, _lengths(data), _entry(ctx, target, apart[0]), times, copies)
+    lengths = _checked_lengths(ctx, data.own_lengths, _entry(ctx, target, apart[0]), times, copies)
     dims = [_OPEN if n.number is None else n.number for n in numbers]
     with contextlib.suppress(Decline):
         return _reshaped(ctx, dataclasses.replace(data, lengths=lengths), dims, lengths.total)

@@ -22,6 +22,7 @@ from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.side_by_side import reduced_side_by_side
 from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
+from passes.reading.integer_reads import INTEGERS
 
 __all__ = [
     "FLOATS",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
-SUMMED = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+SUMMED = FLOATS | INTEGERS
 """Element types for which onnxruntime adds in ScatterElements and reduces."""
 
 _NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}

@@ -106,6 +106,11 @@ class FlatCase:
         )
 
 
+def numbers(name: str, *values: int) -> str:
+    """Return a constant vector of integers as text."""
+    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
+
+
 def drawn(case: FlatCase, count: int, seed: int = 0) -> list[Array]:
     """Draw images of random sizes."""
     rng = np.random.default_rng(seed)

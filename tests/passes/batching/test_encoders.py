@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from rewriter import backends
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
-from tests.passes.batching.test_flat import numbers
+from tests.passes.batching.images import FlatCase, numbers, prove_flat, prove_nothing, reached
 
 TABLE = (
     "zero = Constant <value_int = 0> () one = Constant <value_int = 1> () "

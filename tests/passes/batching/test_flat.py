@@ -25,7 +25,14 @@ from tests.passes.batching import (
     test_flat_resize,
     test_flat_shapes,
 )
-from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
+from tests.passes.batching.images import (
+    FlatCase,
+    drawn,
+    numbers,
+    prove_flat,
+    prove_nothing,
+    reached,
+)
 
 assert flat_rules
 
@@ -82,11 +89,6 @@ REDUCTIONS = [
 ]
 BINARY = ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum"]
 COMPARE = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"]
-
-
-def numbers(name: str, *values: int) -> str:
-    """Return a constant vector of integers as text."""
-    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
 
 
 def many(name: str, op_types: list[str], form: str, result: str, **given: object) -> FlatCase:

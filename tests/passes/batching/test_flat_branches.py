@@ -12,13 +12,7 @@ from rewriter import backends
 from rewriter.feeding.tensor_io import outputs_as_lists
 from rewriter.model_files import models
 from rewriter.proof.engines import plain_expansion
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
-
-
-def numbers(name: str, *values: int) -> str:
-    """Return a constant vector of integers as text."""
-    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
-
+from tests.passes.batching.images import FlatCase, numbers, prove_flat, prove_nothing
 
 TALL = (
     "s = Shape (x) i0 = Constant <value_int = 0> () i1 = Constant <value_int = 1> () "

@@ -7,13 +7,14 @@ import pytest
 
 from rewriter import backends
 from rewriter.errors import BackendError
-from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
-
-
-def numbers(name: str, *values: int) -> str:
-    """Return a constant vector of integers as text."""
-    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
-
+from tests.passes.batching.images import (
+    FlatCase,
+    drawn,
+    numbers,
+    prove_flat,
+    prove_nothing,
+    reached,
+)
 
 GRAY, IMAGE = "float[H,W]", "float[H,W,3]"
 BRIGHT = "limit = Constant <value_float = 128.0> () b = Greater (x, limit) "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
-from tests.passes.batching.test_flat_shapes import numbers
+from tests.passes.batching.images import FlatCase, numbers, prove_flat, prove_nothing
 
 LEAST, MOST = -(2**63), 2**63 - 1
 TURNED = numbers("a", -1) + numbers("b", LEAST) + numbers("k", 1) + numbers("s", -1)

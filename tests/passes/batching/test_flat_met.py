@@ -22,8 +22,13 @@ from rewriter.errors import BackendError
 from rewriter.feeding.tensor_io import outputs_as_lists
 from rewriter.model_files import models
 from rewriter.proof.engines import plain_expansion
-from tests.passes.batching.images import FlatCase, loops_and_sequences, prove_flat, prove_nothing
-from tests.passes.batching.test_flat_shapes import numbers
+from tests.passes.batching.images import (
+    FlatCase,
+    loops_and_sequences,
+    numbers,
+    prove_flat,
+    prove_nothing,
+)
 
 FAR = 2**63 - 1
 SHIFTED = numbers("n0", 0) + numbers("n1", 1) + numbers("far", FAR) + numbers("less", -1)

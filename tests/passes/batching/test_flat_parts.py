@@ -7,8 +7,15 @@ import pytest
 
 from rewriter import backends
 from rewriter.errors import BackendError
-from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
-from tests.passes.batching.test_flat_entries import GRAY, IMAGE, ROWS, numbers
+from tests.passes.batching.images import (
+    FlatCase,
+    drawn,
+    numbers,
+    prove_flat,
+    prove_nothing,
+    reached,
+)
+from tests.passes.batching.test_flat_entries import GRAY, IMAGE, ROWS
 
 FAR = 2**63 - 1
 OTHER = (

@@ -12,17 +12,12 @@ from rewriter.proof.engines import plain_expansion
 from tests.passes.batching.images import (
     FlatCase,
     loops_and_sequences,
+    numbers,
     prove_flat,
     prove_nothing,
     reached,
 )
 from tests.passes.batching.test_flat_padded import weights
-
-
-def numbers(name: str, *values: int) -> str:
-    """Return a constant vector of integers as text."""
-    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
-
 
 MATRIX = "m = Constant <value = float[3,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}> () "
 VECTOR = "v = Constant <value_floats = [0.3, 0.6, 0.1]> () "

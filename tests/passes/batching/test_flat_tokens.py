@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.passes.batching.images import FlatCase, prove_flat
-from tests.passes.batching.test_flat_shapes import WEIGHTS, numbers
+from tests.passes.batching.images import FlatCase, numbers, prove_flat
+from tests.passes.batching.test_flat_shapes import WEIGHTS
 
 pytestmark = pytest.mark.quick
 

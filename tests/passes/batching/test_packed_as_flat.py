@@ -15,10 +15,10 @@ from passes.decisions import Code
 from tests.passes.batching.images import (
     FlatCase,
     loops_and_sequences,
+    numbers,
     prove_flat,
     prove_nothing,
 )
-from tests.passes.batching.test_flat_shapes import numbers
 
 SUMS = "k = Constant <value_int = 0> () "
 SCORES = "t = Transpose <perm = [1, 0]> (x) s = MatMul (x, t) "

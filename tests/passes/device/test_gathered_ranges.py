@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.gathered_ranges import GatheredRangesPass
+from passes.device.gathered_ranges import GatheredRangesPass
 from rewriter.model_files.protos import from_proto
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target

@@ -160,10 +160,10 @@ class CellReader:
                 is_turned = not is_turned
             right = operand(node, 0)
         check_moves(right, self._facts)
-        dims = self.typing.static_dims(self._facts.evaluator.outside(right))
-        if dims is None or len(dims) != 2:
+        lead, columns = self.dims(right)
+        if len(lead) != 1 or not isinstance(lead[0], int):
             raise NotACellError
-        rows, width = reversed(dims) if is_turned else dims
+        rows, width = (columns, lead[0]) if is_turned else (lead[0], columns)
         start, products, leads = 0, [], set[Lead]()
         for piece in self._pieces(left):
             given, lead, count = self._operand(piece)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -40,8 +40,13 @@ __all__ = ["CellReader"]
 _LONGEST = 100
 """Fewer nodes of a cell lie behind each other."""
 
-_GATES = frozenset({"Sigmoid", "Tanh"})
-"""The activations that all runtimes have in recurrent operators; Relu loses a NaN in some."""
+_GATES: Mapping[str, Mapping[str, float]] = {
+    "Elu": {"alpha": 1.0},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "LeakyRelu": {"alpha": 0.01},
+    **{name: {} for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
+}
+"""The activations that recurrent operators have, with the numbers that they have there."""
 
 
 class CellReader:
@@ -126,9 +131,15 @@ class CellReader:
             case "Squeeze" | "Unsqueeze":
                 return with_axes(self.form(operand(node, 0)), node)
             case kind if kind in _GATES:
-                form = self.form(operand(node, 0))
-                return dataclasses.replace(form, total=Sum.of(Gate.of(kind, form.total)))
+                return self._gate(node)
         raise NotACellError
+
+    def _gate(self, node: ir.Node) -> CellValue:
+        form, kind = self.form(operand(node, 0)), node.op_type
+        for name, number in _GATES[kind].items():
+            if not math.isclose(node.attributes.get_float(name, number), number, rel_tol=1e-6):
+                raise NotACellError
+        return dataclasses.replace(form, total=Sum.of(Gate.of(kind, form.total)))
 
     def _shared(self, value: ir.Value) -> CellValue:
         """Read a number, or a vector that is the same in all iterations."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.layouts import Layout
@@ -60,11 +59,12 @@ def _follow_loops(fused: FusedBody, values: Sequence[ir.Value], typing: Typing) 
 
 def _shaped_like(node: ir.Node) -> ir.Value | None:
     """Return the value that a Reshape takes all sizes but the first of, None if there is none."""
-    if not is_operator(node, "Reshape") or node.attributes.get_int("allowzero", 0):
+    if not is_operator(node, "Reshape") or node.attributes.get_int("allowzero", 0) != 0:
         return None
     joined = made_by(operand(node, 1), "Concat")
     parts = [] if joined is None else operands(joined)
-    if len(parts) != 2 or not np.array_equal(constant_value(parts[0]), [0]):
+    first = constant_value(parts[0]) if len(parts) == 2 else None
+    if first is None or first.tolist() != [0]:
         return None
     asked = made_by(parts[1], "Shape")
     return None if asked is None or asked.attributes.keys() else operand(asked, 0)

@@ -53,6 +53,7 @@ _CONSTANTS = """
     to12 = Constant <value = int64[2] {2147483647, 2147483647}> ()
     unit = Constant <value = float {1}> ()
     half = Constant <value = float {0.5}> ()
+    tenth = Constant <value = float {0.1}> ()
     whole = Shape (x)
     n = Gather <axis = 0> (whole, zero)
     above = Sub (n, one)

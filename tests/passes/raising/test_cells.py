@@ -32,6 +32,10 @@ GRU = {
     "mixed_by_one_less": f"{_TORCH} o = Sub (unit, z) a = Mul (o, nn) b = Mul (h, z) h2 = Add (a, b)",
     "one_gate_for_both": f"{_TORCH}  d = Sub (h, nn)  e = Mul (r, d)  h2 = Add (nn, e)",
     "mixed_apart": f"{_TORCH} {_MIX}",
+    "of_relu": f"{_TORCH.replace('Tanh (sn)', 'Relu (lo)')} {_MIX}".replace(
+        "nn = Relu", "lo = Mul (sn, tenth)  nn = Relu"
+    ),
+    "of_hard_sigmoid": f"{_TORCH.replace('Sigmoid', 'HardSigmoid')} {_MIX}",
     "the_other_way_round": f"{_TORCH} o = Sub (unit, z) a = Mul (z, nn) b = Mul (o, h) h2 = Add (a, b)",
     "weights_turned": f"""turned = Transpose <perm = [1, 0]> (t3)  gx = MatMul (xi, turned)
         gxb = Add (gx, b3)  ghb = Gemm <transB = 1> (h, u3, d3)
@@ -60,6 +64,12 @@ GRU = {
 RNN = {
     "tanh": f"{_APART}  h2 = Tanh (i)",
     "sigmoid": f"{_APART}  h2 = Sigmoid (i)",
+    "relu": f"{_APART}  m = Mul (i, tenth)  h2 = Relu (m)",
+    "leaky_relu": f"{_APART}  m = Mul (i, tenth)  h2 = LeakyRelu (m)",
+    "elu": f"{_APART}  m = Mul (i, tenth)  h2 = Elu <alpha = 1.0> (m)",
+    "softplus": f"{_APART}  m = Mul (i, tenth)  h2 = Softplus (m)",
+    "softsign": f"{_APART}  h2 = Softsign (i)",
+    "hard_sigmoid": f"{_APART}  h2 = HardSigmoid (i)",
     "two_biases": f"{_APART}  j = Add (i, di)  h2 = Tanh (j)",
     "no_bias": f"{_APART}  h2 = Tanh (pi)",
     "turned_round": f"{_APART}  m = Neg (i)  h2 = Tanh (m)",
@@ -76,6 +86,9 @@ _FOUR = """gx = MatMul (xi, w4)  gh = MatMul (h, r4)  gs = Add (gx, gh)  gb = Ad
 LSTM = {
     "as_torch": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
         f = Sigmoid (ff)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
+    "of_softsign": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f = Sigmoid (ff)  gt = Softsign (g)  ot = Sigmoid (o)
+        {_KEPT.replace("Tanh", "Relu")}""",
     "forget_bias": f"""{_FOUR}  i, g, ff, o = Split <axis = -1> (gb)  it = Sigmoid (i)
         f1 = Add (ff, unit)  f = Sigmoid (f1)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
     "joined": f"""xh = Concat <axis = -1> (xi, h)  gs = MatMul (xh, k4)  gb = Add (gs, b4)
@@ -246,7 +259,8 @@ NEAR = {
     "weights_of_each_iteration": f"""{_APART}  most = ReduceMax <keepdims = 0> (xi)
         q = Mul (ri, most)  m = MatMul (h, q)  s = Add (m, ai)  h2 = Tanh (s)""",
     "within_bounds": f"{_APART}  q = Tanh (i)  h2 = Clip (q, , half)",
-    "a_relu": f"{_APART}  h2 = Relu (i)",
+    "a_steeper_bend": f"{_APART}  h2 = LeakyRelu <alpha = 0.2> (i)",
+    "a_flatter_sigmoid": f"{_APART}  h2 = HardSigmoid <alpha = 0.16666667> (i)",
     "another_activation": f"{_APART}  h2 = Selu (i)",
     "gate_of_the_state_itself": f"{_APART}  q = Mul (h, bg)  s = Add (i, q)  h2 = Tanh (s)",
     "in_an_if": f"""{_APART}  total = ReduceSum <keepdims = 0> (ai)  on2 = Less (total, half)
@@ -346,7 +360,10 @@ def test_what_is_infinite_or_nan_spoils_what_it_spoils_in_the_loop(kind: str, ba
 @pytest.mark.parametrize("step", [0, 3])
 @pytest.mark.parametrize(
     "kind",
-    ["gru_as_torch", "gru_joined", "lstm_as_torch", "rnn_sigmoid", "step_of_gru", "step_of_lstm"],
+    [
+        *("gru_as_torch", "gru_joined", "gru_of_relu", "lstm_as_torch", "lstm_of_softsign"),
+        *("rnn_sigmoid", "rnn_relu", "rnn_hard_sigmoid", "step_of_gru", "step_of_lstm"),
+    ],
 )
 def test_nan_reaches_in_onnxruntime_what_it_reaches_in_the_loop(kind: str, step: int) -> None:
     op_type, body, states = CELLS[kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -61,7 +61,11 @@ class CellReader:
     """
 
     def __init__(
-        self, facts: LoopFacts, typing: Typing, states: Sequence[tuple[ir.Value, ir.Value]]
+        self,
+        facts: LoopFacts,
+        typing: Typing,
+        states: Sequence[tuple[ir.Value, ir.Value]],
+        yielded: Callable[[ir.Value], tuple[Lead, int] | None],
     ) -> None:
         """Set up the reading.
 
@@ -69,6 +73,7 @@ class CellReader:
             facts: The Loop or Scan.
             typing: The proven typing.
             states: The states of the cell, each with its initial value.
+            yielded: Returns the dimensions of what another cell yields, the last one apart.
 
         Raises:
             NotACellError: The dimensions of a state are not known.
@@ -79,7 +84,7 @@ class CellReader:
         given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
         self.varying = dependent_values(body, *(v for v in given if v is not None))
         self._own = dependent_values(body, *(inner for inner, _ in states))
-        self._facts, self._depth = facts, 0
+        self._facts, self._yielded, self._depth = facts, yielded, 0
         self._known: dict[ir.Value, CellValue] = {}
         self._lead, _ = self.dims(states[0][1])
         for inner, initial in states:
@@ -272,11 +277,10 @@ class CellReader:
             size = None if isinstance(dim, int) else evaluator.dimension(value, axis)
             if size is not None and size.number is not None:
                 dims[axis] = size.number
-        if evaluator.dims(value) is None or len(dims) < least:
-            raise NotACellError
-        if not all(map(self.typing.is_same_number, dims)):
-            raise NotACellError
+        is_known = evaluator.dims(value) is not None and len(dims) >= least
         *lead, width = dims or (1,)
-        if isinstance(width, int):
+        if is_known and all(map(self.typing.is_same_number, lead)) and isinstance(width, int):
             return tuple(lead), width
+        if value not in self._own and (found := self._yielded(value)) is not None:
+            return found
         raise NotACellError

@@ -247,6 +247,27 @@ def test_a_cell_reads_what_another_yields() -> None:
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("second", ["rnn", "step"])
+def test_a_cell_reads_another_one_whose_sizes_no_type_tells(second: str) -> None:
+    after = {
+        "rnn": "ui2 = MatMul (h2, rf)  pi2 = MatMul (c, ro)  s = Add (ui2, pi2)  c2 = Tanh (s)",
+        "step": """x3 = Unsqueeze (h2, zero1)  c3 = Unsqueeze (c, zero1)
+            all, cy = RNN <hidden_size = 4> (x3, r_rnn, r_rnn, b_rnn, "", c3)
+            c2 = Squeeze (cy, zero1)""",
+    }
+    body, states = f"{GRU['as_keras']}  {after[second]}", ("h", "c")
+    text = cell_loop(
+        "counted", body, states=states, prepare=ZEROS, start="start", y="y = Identity (c2)"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["GRU"] == found.operators["RNN"] == 1
+    feeds = [cell_feeds(n, b, states=states) for n in (0, 1, 7) for b in (0, 1, 3) if n or not b]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
 _GIVEN = "{0}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)"
 NEAR = {
     "gates_of_two_kinds": _GIVEN.format(_TORCH.replace("r = Sigmoid (sr)", "r = Tanh (sr)")),

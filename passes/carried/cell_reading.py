@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
 from passes.carried.cell_sums import (
     Bias,
-    Gate,
     MatrixProduct,
     NotACellError,
     Sum,
@@ -18,7 +16,16 @@ from passes.carried.cell_sums import (
     added_up,
     multiplied,
 )
-from passes.carried.cell_values import CellValue, Lead, broadcast, columns_of, is_like, with_axes
+from passes.carried.cell_values import (
+    ACTIVATIONS,
+    CellValue,
+    Lead,
+    activated,
+    broadcast,
+    columns_of,
+    is_like,
+    with_axes,
+)
 from passes.carried.cell_weights import check_moves
 from passes.carried.pattern import dependent_values
 from passes.graph.equations import is_matrix_turned
@@ -39,14 +46,6 @@ __all__ = ["CellReader"]
 
 _LONGEST = 100
 """Fewer nodes of a cell lie behind each other."""
-
-_GATES: Mapping[str, Mapping[str, float]] = {
-    "Elu": {"alpha": 1.0},
-    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
-    "LeakyRelu": {"alpha": 0.01},
-    **{name: {} for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
-}
-"""The activations that recurrent operators have, with the numbers that they have there."""
 
 
 class CellReader:
@@ -135,16 +134,9 @@ class CellReader:
                 return self._slice(node)
             case "Squeeze" | "Unsqueeze":
                 return with_axes(self.form(operand(node, 0)), node)
-            case kind if kind in _GATES:
-                return self._gate(node)
+            case kind if kind in ACTIVATIONS:
+                return activated(self.form(operand(node, 0)), node)
         raise NotACellError
-
-    def _gate(self, node: ir.Node) -> CellValue:
-        form, kind = self.form(operand(node, 0)), node.op_type
-        for name, number in _GATES[kind].items():
-            if not math.isclose(node.attributes.get_float(name, number), number, rel_tol=1e-6):
-                raise NotACellError
-        return dataclasses.replace(form, total=Sum.of(Gate.of(kind, form.total)))
 
     def _shared(self, value: ir.Value) -> CellValue:
         """Read a number, or a vector that is the same in all iterations."""

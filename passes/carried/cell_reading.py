@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
 from passes.carried.cell_sums import (
     Bias,
-    Gate,
     MatrixProduct,
     NotACellError,
     Sum,
@@ -18,7 +16,16 @@ from passes.carried.cell_sums import (
     added_up,
     multiplied,
 )
-from passes.carried.cell_values import CellValue, Lead, broadcast, columns_of, is_like, with_axes
+from passes.carried.cell_values import (
+    ACTIVATIONS,
+    CellValue,
+    Lead,
+    activated,
+    broadcast,
+    columns_of,
+    is_like,
+    with_axes,
+)
 from passes.carried.cell_weights import check_moves
 from passes.carried.pattern import dependent_values
 from passes.graph.equations import is_matrix_turned
@@ -40,9 +47,6 @@ __all__ = ["CellReader"]
 _LONGEST = 100
 """Fewer nodes of a cell lie behind each other."""
 
-_GATES = frozenset({"Sigmoid", "Tanh"})
-"""The activations that all runtimes have in recurrent operators; Relu loses a NaN in some."""
-
 
 class CellReader:
     """Reads values of the body of a Loop or Scan as sums of products.
@@ -56,7 +60,11 @@ class CellReader:
     """
 
     def __init__(
-        self, facts: LoopFacts, typing: Typing, states: Sequence[tuple[ir.Value, ir.Value]]
+        self,
+        facts: LoopFacts,
+        typing: Typing,
+        states: Sequence[tuple[ir.Value, ir.Value]],
+        yielded: Callable[[ir.Value], tuple[Lead, int] | None],
     ) -> None:
         """Set up the reading.
 
@@ -64,6 +72,7 @@ class CellReader:
             facts: The Loop or Scan.
             typing: The proven typing.
             states: The states of the cell, each with its initial value.
+            yielded: Returns the dimensions of what another cell yields, the last one apart.
 
         Raises:
             NotACellError: The dimensions of a state are not known.
@@ -74,7 +83,7 @@ class CellReader:
         given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
         self.varying = dependent_values(body, *(v for v in given if v is not None))
         self._own = dependent_values(body, *(inner for inner, _ in states))
-        self._facts, self._depth = facts, 0
+        self._facts, self._yielded, self._depth = facts, yielded, 0
         self._known: dict[ir.Value, CellValue] = {}
         self._lead, _ = self.dims(states[0][1])
         for inner, initial in states:
@@ -125,9 +134,8 @@ class CellReader:
                 return self._slice(node)
             case "Squeeze" | "Unsqueeze":
                 return with_axes(self.form(operand(node, 0)), node)
-            case kind if kind in _GATES:
-                form = self.form(operand(node, 0))
-                return dataclasses.replace(form, total=Sum.of(Gate.of(kind, form.total)))
+            case kind if kind in ACTIVATIONS:
+                return activated(self.form(operand(node, 0)), node)
         raise NotACellError
 
     def _shared(self, value: ir.Value) -> CellValue:
@@ -160,10 +168,10 @@ class CellReader:
                 is_turned = not is_turned
             right = operand(node, 0)
         check_moves(right, self._facts)
-        dims = self.typing.static_dims(self._facts.evaluator.outside(right))
-        if dims is None or len(dims) != 2:
+        lead, columns = self.dims(right)
+        if len(lead) != 1 or not isinstance(lead[0], int):
             raise NotACellError
-        rows, width = reversed(dims) if is_turned else dims
+        rows, width = (columns, lead[0]) if is_turned else (lead[0], columns)
         start, products, leads = 0, [], set[Lead]()
         for piece in self._pieces(left):
             given, lead, count = self._operand(piece)
@@ -261,11 +269,10 @@ class CellReader:
             size = None if isinstance(dim, int) else evaluator.dimension(value, axis)
             if size is not None and size.number is not None:
                 dims[axis] = size.number
-        if evaluator.dims(value) is None or len(dims) < least:
-            raise NotACellError
-        if not all(map(self.typing.is_same_number, dims)):
-            raise NotACellError
+        is_known = evaluator.dims(value) is not None and len(dims) >= least
         *lead, width = dims or (1,)
-        if isinstance(width, int):
+        if is_known and all(map(self.typing.is_same_number, lead)) and isinstance(width, int):
             return tuple(lead), width
+        if value not in self._own and (found := self._yielded(value)) is not None:
+            return found
         raise NotACellError

@@ -81,7 +81,7 @@ class CellRun:
         if not self._may_lack_rows or self._cell.is_open:
             return rows
         # It has these dimensions already; without a spare row no type tells them.
-        dims = [self._steps, builder.op("Shape", [self._initial(0)])]
+        dims = [builder.ints(0), builder.op("Shape", [self._initial(0)])]
         return builder.op("Reshape", [rows, builder.op("Concat", dims, {"axis": 0})])
 
     def last(self, at: int) -> ir.Value:

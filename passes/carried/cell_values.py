@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.cell_sums import NotACellError, Sum
+from passes.carried.cell_sums import Gate, NotACellError, Sum
 from passes.graph.made import axes_of
 
-__all__ = ["CellValue", "Dim", "Lead", "broadcast", "columns_of", "is_like", "with_axes"]
+__all__ = [
+    "ACTIVATIONS",
+    "CellValue",
+    "Dim",
+    "Lead",
+    "activated",
+    "broadcast",
+    "columns_of",
+    "is_like",
+    "with_axes",
+]
 
 Dim = int | str | None
 Lead = tuple[Dim, ...]
+
+ACTIVATIONS: Mapping[str, Mapping[str, float]] = {
+    "Elu": {"alpha": 1.0},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "LeakyRelu": {"alpha": 0.01},
+    **{name: {} for name in ("Relu", "Sigmoid", "Softplus", "Softsign", "Tanh")},
+}
+"""The activations that recurrent operators have, with the numbers that they have there."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +48,18 @@ class CellValue:
     total: Sum
     lead: Lead
     width: int | None
+
+
+def activated(value: CellValue, node: ir.Node) -> CellValue:
+    """Return what an activation makes of a value.
+
+    Raises:
+        NotACellError: It has other numbers than the same activation of a recurrent operator.
+    """
+    for name, number in ACTIVATIONS[node.op_type].items():
+        if not math.isclose(node.attributes.get_float(name, number), number, rel_tol=1e-6):
+            raise NotACellError
+    return dataclasses.replace(value, total=Sum.of(Gate.of(node.op_type, value.total)))
 
 
 def columns_of(value: CellValue, start: int, stop: int) -> CellValue:

@@ -7,10 +7,11 @@ import contextlib
 import onnx_ir as ir
 
 from passes.carried.cell_kinds import CellKind, kind_of_one, kind_of_two
-from passes.carried.cell_operators import find_operator
+from passes.carried.cell_operators import find_operator, without_first_axes
 from passes.carried.cell_reading import CellReader
 from passes.carried.cell_runs import Cell
 from passes.carried.cell_sums import NotACellError
+from passes.carried.cell_values import Lead
 from passes.carried.cells import CellState
 from passes.carried.pattern import dependent_values
 from passes.reading.facts import Kind, LoopFacts, State
@@ -31,51 +32,84 @@ def find_cell(state: State, facts: LoopFacts, typing: Typing) -> CellState | Non
         facts: The Loop or Scan.
         typing: The proven typing.
     """
-    own = dependent_values(facts.iteration.body, state.carried.inner)
-    if not _is_float(state, typing) or state.carried.next not in own:
+    return _CellFinder(facts, typing).find(state)
+
+
+class _CellFinder:
+    """Finds the cells of a Loop or Scan, each once: one may read what another one yields."""
+
+    def __init__(self, facts: LoopFacts, typing: Typing) -> None:
+        self._facts, self._typing = facts, typing
+        self._found: dict[ir.Value, CellState | None] = {}
+
+    def find(self, state: State) -> CellState | None:
+        """Return what a carried value is to a recurrent cell."""
+        key = state.carried.inner
+        if key not in self._found:
+            self._found[key] = self._find(state)
+        return self._found[key]
+
+    def _find(self, state: State) -> CellState | None:
+        own = dependent_values(self._facts.iteration.body, state.carried.inner)
+        if not self._is_float(state) or state.carried.next not in own:
+            return None
+        with contextlib.suppress(NotACellError):
+            return CellState(state.carried, self._cell([state]))
+        others = [o for o in self._facts.states if o is not state and self._is_float(o)]
+        for other in others if len(others) < _MOST else ():
+            for at, pair in enumerate(([state, other], [other, state])):
+                with contextlib.suppress(NotACellError):
+                    return CellState(state.carried, self._cell(pair), at)
         return None
-    with contextlib.suppress(NotACellError):
-        return CellState(state.carried, _cell([state], facts, typing))
-    others = [o for o in facts.states if o is not state and _is_float(o, typing)]
-    for other in others if len(others) < _MOST else ():
-        for at, pair in enumerate(([state, other], [other, state])):
-            with contextlib.suppress(NotACellError):
-                return CellState(state.carried, _cell(pair, facts, typing), at)
-    return None
 
+    def _is_float(self, state: State) -> bool:
+        """Whether a carried value is one that onnxruntime's recurrent operators compute."""
+        is_float = self._typing.dtype(state.carried.initial) == ir.DataType.FLOAT
+        return state.kind is Kind.OTHER and is_float
 
-def _is_float(state: State, typing: Typing) -> bool:
-    """Whether a carried value is one that onnxruntime's recurrent operators compute."""
-    is_float = typing.dtype(state.carried.initial) == ir.DataType.FLOAT
-    return state.kind is Kind.OTHER and is_float
+    def _cell(self, states: list[State]) -> Cell:
+        """Return the recurrent operator that has some states.
 
+        Raises:
+            NotACellError: There is none, it reads nothing in an iteration, or has more than one
+                axis for the batch.
+        """
+        facts, carried = self._facts, [one.carried for one in states]
+        given = [(one.inner, one.initial) for one in carried]
+        reader = CellReader(facts, self._typing, given, self._yielded)
+        try:
+            kind, *read = find_operator(carried, facts, reader)
+        except NotACellError:
+            kind = _kind(carried, reader)
+            read = list(dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows))
+            # A matrix of zeros would make NaN of what is infinite.
+            of_gates = [{row for row, _, _ in gate.rows} for gate in kind.gates if gate.hidden]
+            if of_gates != [set(read)] * len(kind.gates):
+                raise NotACellError from None
+        rows = [(row, *reader.dims(row)) for row in read]
+        own = [(one, reader.dims(one.initial)[0]) for one in carried]
+        leads = [*(lead for _, lead in own), *(lead for _, lead, _ in rows)]
+        if not rows or any(sum(dim != 1 for dim in lead) > 1 for lead in leads):
+            raise NotACellError
+        width = reader.form(carried[0].inner).width
+        assert width is not None
+        return Cell(kind, facts, own, rows, width)
 
-def _cell(states: list[State], facts: LoopFacts, typing: Typing) -> Cell:
-    """Return the recurrent operator that has some states.
-
-    Raises:
-        NotACellError: There is none, it reads nothing in an iteration, or has more than one axis
-            for the batch.
-    """
-    carried = [one.carried for one in states]
-    reader = CellReader(facts, typing, [(one.inner, one.initial) for one in carried])
-    try:
-        kind, *read = find_operator(carried, facts, typing)
-    except NotACellError:
-        kind = _kind(carried, reader)
-        read = list(dict.fromkeys(row for gate in kind.gates for row, _, _ in gate.rows))
-        # A matrix of zeros would make NaN of what is infinite.
-        of_gates = [{row for row, _, _ in gate.rows} for gate in kind.gates if gate.hidden]
-        if of_gates != [set(read)] * len(kind.gates):
-            raise NotACellError from None
-    rows = [(row, *reader.dims(row)) for row in read]
-    own = [(one, reader.dims(one.initial)[0]) for one in carried]
-    leads = [*(lead for _, lead in own), *(lead for _, lead, _ in rows)]
-    if not rows or any(sum(dim != 1 for dim in lead) > 1 for lead in leads):
-        raise NotACellError
-    width = reader.form(carried[0].inner).width
-    assert width is not None
-    return Cell(kind, facts, own, rows, width)
+    def _yielded(self, value: ir.Value) -> tuple[Lead, int] | None:
+        """Return the dimensions of what a cell yields in an iteration, None for another value."""
+        made, more = without_first_axes(value)
+        for state in self._facts.states:
+            own, less = without_first_axes(state.carried.next)
+            if own is not made or own is state.carried.inner or more < less:
+                continue
+            found = self.find(state)
+            if found is None:
+                return None
+            lead = found.cell.states[found.at][1]
+            if found.cell.is_open:  # The rows decide the batch, too.
+                lead = tuple(dim if dim == 1 else f"batch of {own.name}" for dim in lead)
+            return (1,) * (more - less) + lead, found.cell.width
+        return None
 
 
 def _kind(states: list[Carried], reader: CellReader) -> CellKind:

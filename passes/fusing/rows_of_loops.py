@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Layout
 from passes.fusing.fused_body import FusedBody
-from passes.graph.graphs import is_operator, reads_of, walk_nodes
-from passes.graph.made import operands
+from passes.graph.graphs import constant_value, is_operator, reads_of, walk_nodes
+from passes.graph.made import made_by, operand, operands
 from passes.raising.originals import original_of
 from passes.typing import Typing
 
@@ -52,8 +52,22 @@ def _follow_loops(fused: FusedBody, values: Sequence[ir.Value], typing: Typing) 
         seen.add(value)
         if node not in own and _collects(node):
             return True
-        pending += reads_of(node)
+        like = _shaped_like(node)
+        pending += reads_of(node) if like is None else [like]
     return False
+
+
+def _shaped_like(node: ir.Node) -> ir.Value | None:
+    """Return the value that a Reshape takes all sizes but the first of, None if there is none."""
+    if not is_operator(node, "Reshape") or node.attributes.get_int("allowzero", 0) != 0:
+        return None
+    joined = made_by(operand(node, 1), "Concat")
+    parts = [] if joined is None else operands(joined)
+    first = constant_value(parts[0]) if len(parts) == 2 else None
+    if first is None or first.tolist() != [0]:
+        return None
+    asked = made_by(parts[1], "Shape")
+    return None if asked is None or asked.attributes.keys() else operand(asked, 0)
 
 
 def _is_known(value: ir.Value, typing: Typing) -> bool:

@@ -10,7 +10,10 @@ from passes.reading.integers import Linear
 from passes.reading.number_order import greatest, is_nonnegative
 from passes.reading.vector_reads import lowest, number_at
 
-__all__ = ["made_size"]
+__all__ = ["END", "made_size"]
+
+END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
 
 _OF_TWO = ("Add", "Div", "Mul", "Sub")
 
@@ -56,7 +59,11 @@ def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
     place = named.index(axis)
     start, end = (number_at(evaluator, operand(node, at), place) for at in (1, 2))
     size = evaluator.dimension(operand(node, 0), axis)
-    if start is None or end is None or size is None or (end - start).number is None:
+    if start is None or end is None or size is None:
+        return None
+    if start.number is not None and (end.number or 0) >= END:
+        end = size
+    elif (end - start).number is None:
         return None
     by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
     inside = (start, end - start, size - end)

@@ -11,6 +11,7 @@ from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import Linear
+from passes.reading.made_sizes import END
 from passes.reading.number_order import is_nonnegative
 from passes.reading.vector_reads import number_at
 
@@ -24,9 +25,6 @@ __all__ = [
     "cuts_of",
     "slice_of",
 ]
-
-_END = 2**31 - 1
-"""Exporters end a Slice that goes to the end here, or farther."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +48,12 @@ class Bounds:
     @property
     def reaches_end(self) -> bool:
         """Whether the end is that of the tensor, or behind it."""
-        return self._reaches(_END)
+        return self._reaches(END)
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is cut away."""
-        return self.takes_all(_END)
+        return self.takes_all(END)
 
     def takes_all(self, farthest: int) -> bool:
         """Whether nothing is cut away of an axis that is no longer than a number."""
@@ -76,7 +74,7 @@ def bounds_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
     return None if cut is None or cut.step != Linear(1) else cut
 
 
-def cut_of(node: ir.Node, evaluator: Evaluator, *, farthest: int = _END) -> Bounds | None:
+def cut_of(node: ir.Node, evaluator: Evaluator, *, farthest: int = END) -> Bounds | None:
     """Return what a Slice cuts along one axis, in any steps; None for one of several axes.
 
     Axes that it takes all of do not count: JAX's exporter names every axis in each Slice.

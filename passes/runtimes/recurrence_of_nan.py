@@ -1,6 +1,8 @@
-"""GRU and LSTM: onnxruntime makes numbers of NaN."""
+"""GRU, LSTM, and RNN of some activations: onnxruntime makes numbers of NaN."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -13,6 +15,9 @@ from passes.runtimes.types import Types
 __all__ = ["loses_nan", "with_nan"]
 
 _ROWS, _LENGTHS, _INITIAL, _KEPT = 0, 4, 5, 6
+_LOSING = frozenset({"HardSigmoid", "Relu"})
+"""Activations by which an RNN, and ``h`` of an LSTM, are numbers for NaN."""
+
 _KEY = "seqmap.nan"
 """Note on a node, which no file holds: NaN is added to its results."""
 
@@ -24,6 +29,8 @@ def loses_nan(node: ir.Node, types: Types) -> bool:
     """
     is_forward = node.attributes.get_string("direction", "forward") == "forward"
     if not is_forward or node.attributes.get_int("layout", 0) != 0:
+        return False
+    if node.op_type == "RNN" and _LOSING.isdisjoint(_activations(node)):
         return False
     if optional_operand(node, _LENGTHS) is not None or node.meta.keys() & {PATH_KEY, _KEY}:
         return False
@@ -38,10 +45,13 @@ def with_nan(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
     """
     zero = builder.constant(np.zeros((), np.float32))
 
+    def alone(value: ir.Value) -> ir.Value:
+        """Record NaN where a value is NaN, and 0 elsewhere."""
+        return builder.op("Where", [builder.op("IsNaN", [value]), value, zero])
+
     def nan_of(value: ir.Value) -> ir.Value:
         """Record NaN where a row holds one, and 0 elsewhere."""
-        alone = builder.op("Where", [builder.op("IsNaN", [value]), value, zero])
-        return builder.op("ReduceSum", [alone, builder.ints(2)], {"keepdims": 0})
+        return builder.op("ReduceSum", [alone(value), builder.ints(2)])
 
     def steps(value: ir.Value, start: int, end: int) -> ir.Value:
         bounds = [builder.ints(number) for number in (start, end, 0)]
@@ -55,11 +65,19 @@ def with_nan(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
     if initial is not None:
         reached = builder.op("Add", [reached, nan_of(initial)])
     if kept is not None:
+        first = steps(reached, 0, 1)
         later = builder.op("Add", [steps(reached, 1, END), nan_of(kept)])
-        reached = builder.op("Concat", [steps(reached, 0, 1), later], {"axis": 0})
-    results = [builder.op("Add", [states, builder.op("Unsqueeze", [reached, builder.ints(1, 3)])])]
+        if not _LOSING.isdisjoint(_activations(node)[2:]):
+            first = builder.op("Add", [first, alone(kept)])
+            wide = np.zeros(node.attributes["hidden_size"].as_int(), np.float32)
+            later = builder.op("Add", [later, builder.constant(wide)])
+        reached = builder.op("Concat", [first, later], {"axis": 0})
+    results = [builder.op("Add", [states, builder.op("Unsqueeze", [reached, builder.ints(1)])])]
     if last:
         end = builder.op("Gather", [reached, builder.ints(-1)], {"axis": 0})
-        end = builder.op("Unsqueeze", [end, builder.ints(2)])
         results += [builder.op("Add", [one, end]) for one in last]
     return results
+
+
+def _activations(node: ir.Node) -> Sequence[str]:
+    return node.attributes.get_strings("activations", ())

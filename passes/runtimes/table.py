@@ -306,7 +306,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     _onnxruntime(
         "recurrence-of-nan",
-        ("GRU", "LSTM"),
+        ("GRU", "LSTM", "RNN"),
         recurrence_of_nan.loses_nan,
         recurrence_of_nan.with_nan,
     ),

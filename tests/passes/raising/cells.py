@@ -44,13 +44,21 @@ _CONSTANTS = """
     four1 = Constant <value = int64[1] {4}> ()
     eight1 = Constant <value = int64[1] {8}> ()
     far1 = Constant <value = int64[1] {9223372036854775807}> ()
+    axes2 = Constant <value = int64[2] {0, 1}> ()
+    from0 = Constant <value = int64[2] {0, 0}> ()
+    from4 = Constant <value = int64[2] {0, 4}> ()
+    from8 = Constant <value = int64[2] {0, 8}> ()
+    to4 = Constant <value = int64[2] {2147483647, 4}> ()
+    to8 = Constant <value = int64[2] {2147483647, 8}> ()
+    to12 = Constant <value = int64[2] {2147483647, 2147483647}> ()
     unit = Constant <value = float {1}> ()
     half = Constant <value = float {0.5}> ()
+    tenth = Constant <value = float {0.1}> ()
     whole = Shape (x)
     n = Gather <axis = 0> (whole, zero)
     above = Sub (n, one)
 """
-DIALECTS = ("counted", "while", "scan", "reversed", "backward", "listed")
+DIALECTS = ("counted", "while", "scan", "reversed", "backward", "listed", "behind")
 
 
 def cell_loop(
@@ -93,8 +101,11 @@ def cell_loop(
         text = f"""{ends}, ys = Scan <body = step ({inner}, float[{row}{INPUTS}] xi)
             => ({after}, float[{lead}{wide}] y) {{ {work} }},
             num_scan_inputs = 1{backward}> ({given}, x)"""
-    elif dialect == "listed":
-        text = f"""empty = SequenceEmpty <dtype = 1> ()
+    elif dialect in ("listed", "behind"):
+        begin = "SequenceEmpty <dtype = 1> ()"
+        if dialect == "behind":
+            begin = f"SequenceConstruct ({given.split(',')[0]})"
+        text = f"""empty = {begin}
             {ends}, list = Loop (n, t, {given}, empty) <
             body = step (int64 number, bool on, {inner}, seq(float[{lead}{wide}]) l)
             => (bool go, {after}, seq(float[{lead}{wide}]) l2) {{

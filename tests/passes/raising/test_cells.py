@@ -32,6 +32,10 @@ GRU = {
     "mixed_by_one_less": f"{_TORCH} o = Sub (unit, z) a = Mul (o, nn) b = Mul (h, z) h2 = Add (a, b)",
     "one_gate_for_both": f"{_TORCH}  d = Sub (h, nn)  e = Mul (r, d)  h2 = Add (nn, e)",
     "mixed_apart": f"{_TORCH} {_MIX}",
+    "of_relu": f"{_TORCH.replace('Tanh (sn)', 'Relu (lo)')} {_MIX}".replace(
+        "nn = Relu", "lo = Mul (sn, tenth)  nn = Relu"
+    ),
+    "of_hard_sigmoid": f"{_TORCH.replace('Sigmoid', 'HardSigmoid')} {_MIX}",
     "the_other_way_round": f"{_TORCH} o = Sub (unit, z) a = Mul (z, nn) b = Mul (o, h) h2 = Add (a, b)",
     "weights_turned": f"""turned = Transpose <perm = [1, 0]> (t3)  gx = MatMul (xi, turned)
         gxb = Add (gx, b3)  ghb = Gemm <transB = 1> (h, u3, d3)
@@ -46,6 +50,12 @@ GRU = {
         vg = MatMul (rh, rg)  pg = Add (ag, vg)  sg = Add (pg, bg)  nn = Tanh (sg)  {_MIX}""",
     "reset_behind": f"""{_APART}  z = Sigmoid (i)  r = Sigmoid (ff)
         vg = Mul (ug, r)  pg = Add (ag, vg)  sg = Add (pg, bg)  nn = Tanh (sg)  {_MIX}""",
+    "as_keras": f"""gx = MatMul (xi, w3)  gxb = Add (gx, b3)  xz, xr, xn = Split <axis = -1> (gxb)
+        both = Slice (r3, from0, to8, axes2)  gh = MatMul (h, both)
+        hr = Slice (gh, from4, to8, axes2)  sr = Add (xr, hr)  r = Sigmoid (sr)  rh = Mul (r, h)
+        hz = Slice (gh, from0, to4, axes2)  sz = Add (xz, hz)  z = Sigmoid (sz)
+        rest = Slice (r3, from8, to12, axes2)  hn = MatMul (rh, rest)
+        sn = Add (xn, hn)  nn = Tanh (sn)  {_MIX}""",
     "joined": f"""xh = Concat <axis = -1> (xi, h)  g = MatMul (xh, k2)  gb = Add (g, b2)
         both = Sigmoid (gb)  r, z = Split <axis = -1> (both)  rh = Mul (r, h)
         xrh = Concat <axis = -1> (xi, rh)  s = MatMul (xrh, kn)  sb = Add (s, bg)
@@ -54,6 +64,12 @@ GRU = {
 RNN = {
     "tanh": f"{_APART}  h2 = Tanh (i)",
     "sigmoid": f"{_APART}  h2 = Sigmoid (i)",
+    "relu": f"{_APART}  m = Mul (i, tenth)  h2 = Relu (m)",
+    "leaky_relu": f"{_APART}  m = Mul (i, tenth)  h2 = LeakyRelu (m)",
+    "elu": f"{_APART}  m = Mul (i, tenth)  h2 = Elu <alpha = 1.0> (m)",
+    "softplus": f"{_APART}  m = Mul (i, tenth)  h2 = Softplus (m)",
+    "softsign": f"{_APART}  h2 = Softsign (i)",
+    "hard_sigmoid": f"{_APART}  h2 = HardSigmoid (i)",
     "two_biases": f"{_APART}  j = Add (i, di)  h2 = Tanh (j)",
     "no_bias": f"{_APART}  h2 = Tanh (pi)",
     "turned_round": f"{_APART}  m = Neg (i)  h2 = Tanh (m)",
@@ -70,6 +86,9 @@ _FOUR = """gx = MatMul (xi, w4)  gh = MatMul (h, r4)  gs = Add (gx, gh)  gb = Ad
 LSTM = {
     "as_torch": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
         f = Sigmoid (ff)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
+    "of_softsign": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f = Sigmoid (ff)  gt = Softsign (g)  ot = Sigmoid (o)
+        {_KEPT.replace("Tanh", "Relu")}""",
     "forget_bias": f"""{_FOUR}  i, g, ff, o = Split <axis = -1> (gb)  it = Sigmoid (i)
         f1 = Add (ff, unit)  f = Sigmoid (f1)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
     "joined": f"""xh = Concat <axis = -1> (xi, h)  gs = MatMul (xh, k4)  gb = Add (gs, b4)
@@ -108,7 +127,8 @@ CELLS = {
 def test_a_cell_becomes_its_operator(name: str, dialect: str) -> None:
     kind, body, states = CELLS[name]
     # A Scan of no steps fails in onnxruntime, and so does joining an empty list.
-    lengths = LENGTHS if dialect in ("counted", "while", "reversed") else LENGTHS[1:]
+    fails = dialect in ("scan", "backward", "listed")
+    lengths = LENGTHS[1:] if fails else LENGTHS
     before = model(cell_loop(dialect, body, states=states, lead="2,", row="2,"))
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
@@ -187,6 +207,18 @@ def test_a_state_begins_as_zeros_of_any_batch(kind: str) -> None:
 
 @pytest.mark.quick
 @pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_a_list_that_starts_with_the_first_state_of_any_batch(kind: str) -> None:
+    op_type, body, states = CELLS[kind]
+    before = model(cell_loop("behind", body, states=states, prepare=ZEROS, start="start"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [cell_feeds(n, b, states=states) for n in (0, 1, 7) for b in (0, 1, 3) if n or not b]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
 def test_what_reads_the_state_of_each_iteration_is_batched(kind: str) -> None:
     op_type, body, states = CELLS[kind]
     collected = "m2 = MatMul (h2, wy)  m1 = MatMul (h, wy)  m0 = Sub (m2, m1)  y = Relu (m0)"
@@ -215,6 +247,27 @@ def test_a_cell_reads_what_another_yields() -> None:
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("second", ["rnn", "step"])
+def test_a_cell_reads_another_one_whose_sizes_no_type_tells(second: str) -> None:
+    after = {
+        "rnn": "ui2 = MatMul (h2, rf)  pi2 = MatMul (c, ro)  s = Add (ui2, pi2)  c2 = Tanh (s)",
+        "step": """x3 = Unsqueeze (h2, zero1)  c3 = Unsqueeze (c, zero1)
+            all, cy = RNN <hidden_size = 4> (x3, r_rnn, r_rnn, b_rnn, "", c3)
+            c2 = Squeeze (cy, zero1)""",
+    }
+    body, states = f"{GRU['as_keras']}  {after[second]}", ("h", "c")
+    text = cell_loop(
+        "counted", body, states=states, prepare=ZEROS, start="start", y="y = Identity (c2)"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["GRU"] == found.operators["RNN"] == 1
+    feeds = [cell_feeds(n, b, states=states) for n in (0, 1, 7) for b in (0, 1, 3) if n or not b]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
 _GIVEN = "{0}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)"
 NEAR = {
     "gates_of_two_kinds": _GIVEN.format(_TORCH.replace("r = Sigmoid (sr)", "r = Tanh (sr)")),
@@ -227,7 +280,8 @@ NEAR = {
     "weights_of_each_iteration": f"""{_APART}  most = ReduceMax <keepdims = 0> (xi)
         q = Mul (ri, most)  m = MatMul (h, q)  s = Add (m, ai)  h2 = Tanh (s)""",
     "within_bounds": f"{_APART}  q = Tanh (i)  h2 = Clip (q, , half)",
-    "a_relu": f"{_APART}  h2 = Relu (i)",
+    "a_steeper_bend": f"{_APART}  h2 = LeakyRelu <alpha = 0.2> (i)",
+    "a_flatter_sigmoid": f"{_APART}  h2 = HardSigmoid <alpha = 0.16666667> (i)",
     "another_activation": f"{_APART}  h2 = Selu (i)",
     "gate_of_the_state_itself": f"{_APART}  q = Mul (h, bg)  s = Add (i, q)  h2 = Tanh (s)",
     "in_an_if": f"""{_APART}  total = ReduceSum <keepdims = 0> (ai)  on2 = Less (total, half)
@@ -327,7 +381,10 @@ def test_what_is_infinite_or_nan_spoils_what_it_spoils_in_the_loop(kind: str, ba
 @pytest.mark.parametrize("step", [0, 3])
 @pytest.mark.parametrize(
     "kind",
-    ["gru_as_torch", "gru_joined", "lstm_as_torch", "rnn_sigmoid", "step_of_gru", "step_of_lstm"],
+    [
+        *("gru_as_torch", "gru_joined", "gru_of_relu", "lstm_as_torch", "lstm_of_softsign"),
+        *("rnn_sigmoid", "rnn_relu", "rnn_hard_sigmoid", "step_of_gru", "step_of_lstm"),
+    ],
 )
 def test_nan_reaches_in_onnxruntime_what_it_reaches_in_the_loop(kind: str, step: int) -> None:
     op_type, body, states = CELLS[kind]

@@ -428,7 +428,7 @@ PROJECTED = """g (float[N,4] x, float[4] b, float[4,4] w, float[4,4] v) => (floa
     BEFORE
     r, ys = LOOP
 }"""
-CHEAP_CELL = """q = MatMul (e, w)  h = MatMul (s, v)  m = Add (q, h)  s2 = Elu (m)
+CHEAP_CELL = """q = MatMul (e, w)  h = MatMul (s, v)  m = Add (q, h)  s2 = Selu (m)
         y = MatMul (s2, w)"""
 
 
@@ -477,7 +477,7 @@ def test_the_projection_of_a_batch_of_open_size_leaves_the_loop() -> None:
       last, y = Loop (n, , first) <body = step (int64 i, bool c, float[B,64] h1)
         => (bool go, float[B,64] h2, float[B,64] o) {
         go = Identity (c) e = Gather (x, i) p = MatMul (e, w) q = MatMul (h1, u) m = Add (p, q)
-        h2 = Elu (m) o = MatMul (h2, w) }> }"""
+        h2 = Selu (m) o = MatMul (h2, w) }> }"""
     before = model(text)
     found = read(before)
     (left,) = [node for node in found.model.graph.node if node.op_type == "Loop"]
@@ -496,7 +496,7 @@ CARRIED_WEIGHTS = """g (float[T,B,64] x, float[B,64] h0, float[64,64] w, float[6
   h, w9, ys = Loop (n, t, h0, w) <body = step (int64 i, bool c, float[B,64] s, float[?,?] v)
       => (bool d, float[B,64] s2, float[?,?] v2, float[B,64] y) {
     e = Gather <axis = 0> (x, i)  q = MatMul (e, v)  r = MatMul (s, u)  m = Add (q, r)
-    s2 = Elu (m)  y = Identity (s2)  v2 = Identity (v)  d = Identity (c) }> }"""
+    s2 = Selu (m)  y = Identity (s2)  v2 = Identity (v)  d = Identity (c) }> }"""
 
 
 def test_a_product_with_weights_that_the_loop_hands_on_leaves_it() -> None:

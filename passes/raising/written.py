@@ -117,7 +117,8 @@ class Written:
 def _moved(site: MapSite, rows: Mapping[ir.Value, ir.Value]) -> MapSite:
     """Return a map that reads the tensors that stand in the place of others."""
     elements = [(inner, source.moved(rows)) for inner, source in site.elements]
-    return dataclasses.replace(site, elements=elements)
+    shared = [(inner, rows.get(value, value)) for inner, value in site.shared]
+    return dataclasses.replace(site, elements=elements, shared=shared)
 
 
 def initializers_in(graph: ir.Graph) -> dict[ir.Value, None]:

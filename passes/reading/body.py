@@ -57,7 +57,7 @@ class BodyWriter(IterationCopy):
             graph,
             self.path,
             [(self.index, number), *self.elements],
-            [],
+            self.shared,
             body,
             results,
             condition=self._condition(),
@@ -95,7 +95,7 @@ class BodyWriter(IterationCopy):
         return even
 
     def _close(self, outputs: list[ir.Value]) -> ir.Graph:
-        inputs = [self.index, *(inner for inner, _ in self.elements)]
+        inputs = [self.index, *(inner for inner, _ in (*self.elements, *self.shared))]
         made = [copy_of(self.values, v) for v in outputs]
         body = self.builder.close("sample", inputs, made, is_typed=False)
         new = (node for node in body if ORIGIN_KEY in node.metadata_props)

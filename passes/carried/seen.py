@@ -45,6 +45,11 @@ class Seen(abc.ABC):
     axis: int
 
     @property
+    def grows(self) -> bool:
+        """Whether iterations see as many rows as there are so far, each another number."""
+        return self.pattern.grows
+
+    @property
     def initial(self) -> ir.Value:
         """What the tensor begins with."""
         return self.pattern.carried.initial

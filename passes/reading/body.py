@@ -70,6 +70,7 @@ class BodyWriter(IterationCopy):
             self.needs.behind,
             self.trips,
             frozenset(self.needs.shaped),
+            self.seen,
         )
 
     def _condition(self) -> Condition | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from passes.carried.seen import Seen
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand, skip_identities
@@ -55,6 +56,7 @@ class IterationCopy:
         self.values: dict[ir.Value, ir.Value | None] = {}
         self.elements: list[tuple[ir.Value, ElementSource]] = []
         self.shared: list[tuple[ir.Value, ir.Value]] = []
+        self.seen: list[Seen] = []
         self.whole: ElementSource | None = None
         self.cuts: dict[ir.Node, Cut] = {}
         self.check = check
@@ -117,6 +119,7 @@ class IterationCopy:
             return
         read = ir.Value(name=whole.tensor.name)
         self.shared.append((read, whole.tensor))
+        self.seen.append(whole.seen)
         self.typings.set(read, lambda typing: typing[whole.tensor])
         for value, is_after in ends.items():
             if value in needed:

@@ -19,6 +19,8 @@ from passes.carried.pattern import Pattern
 from passes.carried.writes import Write
 from passes.decisions import Code
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
+from passes.graph.made import skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 from passes.reading.known_numbers import is_around
@@ -48,6 +50,16 @@ class Seen(abc.ABC):
     def grows(self) -> bool:
         """Whether iterations see as many rows as there are so far, each another number."""
         return self.pattern.grows
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether each iteration holds a copy of the rows that it sees.
+
+        A product whose right side they are takes all rows at once.
+        """
+        carried, after = self.pattern.carried, skip_identities(self.pattern.carried.next)
+        values = (carried.inner, after)
+        return not (self.grows and all(_is_multiplied(value, after) for value in values))
 
     @property
     def initial(self) -> ir.Value:
@@ -169,6 +181,17 @@ class _Appended(Seen):
             length = count
         dims[self.axis] = length
         return ValueType(known.type, tuple(dims))
+
+
+def _is_multiplied(value: ir.Value, after: ir.Value) -> bool:
+    """Whether nothing reads a value but what makes another of it, and right sides of products."""
+    for node, at in value.uses():
+        made = node.outputs[0]
+        if made is after or (is_operator(node, "MatMul") and at == 1):
+            continue
+        if not is_operator(node, ("Identity", "Transpose")) or not _is_multiplied(made, after):
+            return False
+    return True
 
 
 def find_seen(pattern: Pattern, evaluator: Evaluator, typing: Typing) -> Seen | None:

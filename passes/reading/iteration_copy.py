@@ -119,7 +119,8 @@ class IterationCopy:
             return
         read = ir.Value(name=whole.tensor.name)
         self.shared.append((read, whole.tensor))
-        self.seen.append(whole.seen)
+        if whole.seen.is_copied:
+            self.seen.append(whole.seen)
         self.typings.set(read, lambda typing: typing[whole.tensor])
         for value, is_after in ends.items():
             if value in needed:

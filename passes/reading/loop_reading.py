@@ -30,8 +30,8 @@ class LoopReading:
         behind: What operators behind the map compute.
         trips: The number of iterations.
         shaped: Carried values that must keep their shape.
-        seen: What its iterations see of tensors that earlier maps write, as shared values of the
-            map.
+        seen: What its iterations hold copies of: parts of tensors that earlier maps write, which
+            are shared values of the map.
         earlier: The maps that compute rows which this one reads, in order; their tensors have no
             producer yet.
     """

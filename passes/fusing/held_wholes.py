@@ -73,14 +73,14 @@ def limit_wholes(
     """Let a loop run where the iterations of a Loop would hold too much.
 
     Args:
-        site: The map.
+        site: A map of a Loop whose iterations see tensors of their own.
         walk: The walk over its body; it gains the limit.
         builder: Writes what the fused body begins with.
         batch: The number of iterations, int64 ``[1]``.
         facts: What holds for all maps.
     """
     tensors = [tensor for _, tensor in site.shared]
-    if not tensors or not any(one.sees_wholes for one in site.originals):
+    if not tensors:  # it writes them
         return
     if _has_no_loop(facts.options):
         walk.padded[_HELD_ANYWAY] = None

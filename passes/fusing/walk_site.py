@@ -93,7 +93,8 @@ def _walk_body(
             count = source.given_count
             if count is not None:
                 walk.numbers.count_samples(inner, count)
-        limit_wholes(site, walk, read.prelude, options.batch, facts)
+        if any(one.sees_wholes for one in site.originals):
+            limit_wholes(site, walk, read.prelude, options.batch, facts)
         walk.run(site.body, kept)
         torn = _read_apart(site, walk)
         if walk.demotions.nodes.keys() <= kept.keys() and not torn:

@@ -180,8 +180,6 @@ class _Loop:
     def read_all(self, before: str, after: str) -> None:
         """Read all that was written so far, in front of a write or behind it."""
         read = self.rng.choice([before, after, after])
-        if self.rng.random() < 0.3:
-            read = self.add(f"Sin ({read})")
         form = self.rng.choice(["ReduceMax", "ReduceMin", "ReduceMean"])
         row = self.add(f"{form} <axes = [0], keepdims = 0> ({read})")
         self.rows.append(row)

@@ -21,6 +21,7 @@ from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
+from passes.graph.picking import can_pick, pick
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 from passes.reading.known_numbers import is_around
@@ -104,10 +105,12 @@ class _Written(Seen):
     Attributes:
         first: The first of these places.
         rank: How many axes the tensor has.
+        dtype: Its element type.
     """
 
     first: Linear
     rank: int
+    dtype: ir.DataType | None
 
     def write(
         self, builder: Builder, whole: ir.Value, number: _Numbers, *, is_after: bool
@@ -126,7 +129,7 @@ class _Written(Seen):
         behind = range(1, self.rank - self.axis)
         if behind:
             is_written = builder.op("Unsqueeze", [is_written, builder.ints(*behind)])
-        return builder.op("Where", [is_written, whole, self.initial])
+        return pick(builder, is_written, whole, self.initial, self.dtype)
 
     def type_of(self, known: ValueType, count: int | str | None) -> ValueType:
         """Return the type of what the tensor begins with."""
@@ -203,15 +206,17 @@ def find_seen(pattern: Pattern, evaluator: Evaluator, typing: Typing) -> Seen | 
         typing: The proven typing.
     """
     initial = pattern.carried.initial
-    rank = typing.rank(initial)
+    rank, dtype = typing.rank(initial), typing.dtype(initial)
     if not rank:
         return None
     if isinstance(pattern, Write):
         first, axis = pattern.index, pattern.along
         if first is None or axis is None or not first.coefficient(TRIP):
             return None
-        is_known = pattern.reduction == "none" and is_around((first,), evaluator)
-        return _Written(pattern, axis % rank, first, rank) if is_known else None
+        if pattern.reduction != "none" or not can_pick(dtype):
+            return None
+        is_known = is_around((first,), evaluator)
+        return _Written(pattern, axis % rank, first, rank, dtype) if is_known else None
     if isinstance(pattern, ConcatAppend):
         axis = pattern.axis % rank
         begin = evaluator.dimension(initial, axis)

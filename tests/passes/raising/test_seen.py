@@ -347,3 +347,13 @@ def test_the_evaluator_agrees() -> None:
         expected, found = (ReferenceEvaluator(m).run(None, given) for m in (before, after))
         for one, other in zip(expected, found, strict=True):
             assert compare({"y": one}, {"y": other}).equal
+
+
+@pytest.mark.parametrize(("dtype", "code"), [("bool", 9), ("int16", 5), ("uint8", 2)])
+def test_types_without_where(dtype: str, code: int) -> None:
+    """What onnxruntime has no Where of is picked in another way."""
+    body = f"""{PLACE}  u = Cast <to = {code}> (e)  u2 = Unsqueeze (u, zero1)
+        s2 = ScatterND (s, at2, u2)  h = Cast <to = 1> (s2)  {GREATEST.format("h")}"""
+    first = f"Cast <to = {code}> (w)"
+    text = loop("counted", f"{dtype}[N,4]", body, first, collected="float[4]")
+    assert not rewritten(model(text), **PORTABLE).loops

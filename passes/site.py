@@ -118,6 +118,8 @@ class Original:
         needs_sizes: Whether operators behind the Map join what it yields to other values, so that
             of no iterations, too, its sizes have to be those of one.
         rest: What is left of it beside the Maps, if it was split.
+        sees_wholes: Whether an iteration reads all that was written so far of a tensor: such
+            tensors are the shared values of the Map that reads them.
     """
 
     nodes: Sequence[tuple[ir.Node, ir.Node | None]]
@@ -131,6 +133,7 @@ class Original:
     grows: bool = False
     needs_sizes: bool = False
     rest: Rest | None = None
+    sees_wholes: bool = False
 
     @property
     def node(self) -> ir.Node:

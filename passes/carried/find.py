@@ -40,6 +40,7 @@ from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
 from passes.carried.rings import find_cycle, find_ring
 from passes.carried.row_updates import RowUpdate, find_row_update
+from passes.carried.seen import find_seen
 from passes.carried.selections import find_replacing
 from passes.carried.several_rows import find_several_rows
 from passes.carried.shifts import find_shifts
@@ -75,8 +76,15 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
     _enter(speculated, facts, typing)
     alike = {value: p.carried.inner for p in patterns for value in p.between}
     inside = facts.inside | {value for node in nodes for value in node.outputs}
+    known = {p.carried.inner: find_seen(p, facts.evaluator, typing) for p in patterns}
     return dataclasses.replace(
-        facts, states=states, inside=inside, added=nodes, speculated=speculated, alike=alike
+        facts,
+        states=states,
+        inside=inside,
+        added=nodes,
+        speculated=speculated,
+        alike=alike,
+        seen={inner: seen for inner, seen in known.items() if seen is not None},
     )
 
 

@@ -15,6 +15,7 @@ from passes.decisions import Code, Decline, Reason
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
+from passes.fusing.held_wholes import limit_wholes
 from passes.graph.graphs import captured_values, subgraphs, walk_nodes
 from passes.loops.batched_results import can_give
 from passes.sequence_operators import is_map
@@ -57,11 +58,15 @@ def walk_site(
         products=sum(node.op_type in ("Gemm", "MatMul") for node in walk_nodes(site.body)),
         is_carried=_feeds_carried(site),
     )
-    return _walk_body(site, types, options, read)
+    return _walk_body(site, types, options, read, facts)
 
 
 def _walk_body(
-    site: MapSite, typings: Typings, options: WalkOptions, read: BatchedSources
+    site: MapSite,
+    typings: Typings,
+    options: WalkOptions,
+    read: BatchedSources,
+    facts: FusionFacts,
 ) -> FusedBody:
     """Walk over the body of a map until nothing ragged must pass from one loop to another.
 
@@ -70,6 +75,7 @@ def _walk_body(
         typings: Both typings of the model.
         options: The surroundings.
         read: The sources.
+        facts: What holds for all maps.
     """
     found = dict(read.found)
     kept: dict[ir.Node, Reason | None] = {}
@@ -87,6 +93,8 @@ def _walk_body(
             count = source.given_count
             if count is not None:
                 walk.numbers.count_samples(inner, count)
+        if any(one.sees_wholes for one in site.originals):
+            limit_wholes(site, walk, read.prelude, options.batch, facts)
         walk.run(site.body, kept)
         torn = _read_apart(site, walk)
         if walk.demotions.nodes.keys() <= kept.keys() and not torn:

@@ -73,6 +73,7 @@ def replace_by_maps(
         grows=bool(carried) and all(one.pattern.grows for one in carried),
         needs_sizes=any(one.pattern.needs_sizes for one in carried),
         rest=rest,
+        sees_wholes=any(read.seen for read in reads),
     )
     return _noted(original)
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 
 import onnx_ir as ir
 
+from passes.fusing.held_wholes import check_wholes
 from passes.graph.builder import Builder
 from passes.graph.graphs import walk_nodes, with_subgraphs
 from passes.graph.node_copies import copy_value
@@ -64,6 +65,7 @@ class Written:
             NotAMapError: Something that a pattern relies on is not proven, or it rounds.
         """
         site = _moved(read.site, self.values | self._own_sources(read.site, original))
+        check_wholes(read, site, self.typings.proven, self.options)
         yielded: dict[ir.Value, ir.Value] = {}
         if site.results:
             self.typings.copy(own_initializers(site.body, original))
@@ -117,7 +119,8 @@ class Written:
 def _moved(site: MapSite, rows: Mapping[ir.Value, ir.Value]) -> MapSite:
     """Return a map that reads the tensors that stand in the place of others."""
     elements = [(inner, source.moved(rows)) for inner, source in site.elements]
-    return dataclasses.replace(site, elements=elements)
+    shared = [(inner, rows.get(value, value)) for inner, value in site.shared]
+    return dataclasses.replace(site, elements=elements, shared=shared)
 
 
 def initializers_in(graph: ir.Graph) -> dict[ir.Value, None]:

@@ -57,7 +57,7 @@ class BodyWriter(IterationCopy):
             graph,
             self.path,
             [(self.index, number), *self.elements],
-            [],
+            self.shared,
             body,
             results,
             condition=self._condition(),
@@ -70,6 +70,7 @@ class BodyWriter(IterationCopy):
             self.needs.behind,
             self.trips,
             frozenset(self.needs.shaped),
+            self.seen,
         )
 
     def _condition(self) -> Condition | None:
@@ -95,7 +96,7 @@ class BodyWriter(IterationCopy):
         return even
 
     def _close(self, outputs: list[ir.Value]) -> ir.Graph:
-        inputs = [self.index, *(inner for inner, _ in self.elements)]
+        inputs = [self.index, *(inner for inner, _ in (*self.elements, *self.shared))]
         made = [copy_of(self.values, v) for v in outputs]
         body = self.builder.close("sample", inputs, made, is_typed=False)
         new = (node for node in body if ORIGIN_KEY in node.metadata_props)

@@ -19,6 +19,7 @@ from passes.typing.value_types import Typing
 
 if TYPE_CHECKING:
     from passes.carried.pattern import Pattern
+    from passes.carried.seen import Seen
 
 __all__ = ["Kind", "LoopFacts", "State", "find_facts"]
 
@@ -67,6 +68,8 @@ class LoopFacts:
         alike: Values of the body that have the shape of a carried one, and which.
         branches: Branches in the body that are looked into, outer ones first.
         given: Values of the body that stand for carried ones of their own, whatever makes them.
+        seen: What iterations see of carried tensors that are known in front of those that read
+            them.
     """
 
     iteration: Iteration
@@ -78,6 +81,7 @@ class LoopFacts:
     alike: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
     branches: tuple[ir.Graph, ...] = ()
     given: frozenset[ir.Value] = frozenset()
+    seen: Mapping[ir.Value, Seen] = dataclasses.field(default_factory=dict)
 
     @property
     def scope(self) -> Scope:

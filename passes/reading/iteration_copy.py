@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from passes.carried.seen import Seen
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
-from passes.graph.made import operand
+from passes.graph.made import operand, skip_identities
 from passes.graph.node_copies import copy_of
 from passes.maps.element_source import ElementSource
 from passes.maps.tensor_source import TensorSource
@@ -16,7 +17,7 @@ from passes.reading.counters import write_counter
 from passes.reading.cuts import Cut
 from passes.reading.even import Even
 from passes.reading.facts import Kind, LoopFacts
-from passes.reading.known_numbers import write_known
+from passes.reading.known_numbers import write_at, write_known
 from passes.reading.needs import Needs
 from passes.reading.nodes import (
     constant_of,
@@ -28,7 +29,7 @@ from passes.reading.nodes import (
 from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.speculated import Speculated
-from passes.reading.stages import Stage
+from passes.reading.stages import Stage, Whole
 from passes.reading.trips import Trips
 from passes.site import GuardCheck
 from passes.typing.value_types import Typings, ValueType
@@ -54,6 +55,8 @@ class IterationCopy:
         self.builder = Builder(path)
         self.values: dict[ir.Value, ir.Value | None] = {}
         self.elements: list[tuple[ir.Value, ElementSource]] = []
+        self.shared: list[tuple[ir.Value, ir.Value]] = []
+        self.seen: list[Seen] = []
         self.whole: ElementSource | None = None
         self.cuts: dict[ir.Node, Cut] = {}
         self.check = check
@@ -105,6 +108,28 @@ class IterationCopy:
                 rows = TensorSource(tensor, 0, keepdims=False)
                 self.whole = self.whole or rows
                 self.values[value] = self._element(rows, value)
+        for inner, whole in self.needs.stage.wholes.items():
+            self._enter_seen(inner, whole, needed)
+
+    def _enter_seen(self, inner: ir.Value, whole: Whole, needed: set[ir.Value | ir.Node]) -> None:
+        """Enter what an iteration sees of a carried tensor, which is known behind the last one."""
+        carried = next(s.carried for s in self.facts.states if s.carried.inner is inner)
+        ends = {inner: False, skip_identities(carried.next): True}
+        if needed.isdisjoint(ends):
+            return
+        read = ir.Value(name=whole.tensor.name)
+        self.shared.append((read, whole.tensor))
+        if whole.seen.is_copied:
+            self.seen.append(whole.seen)
+        self.typings.set(read, lambda typing: typing[whole.tensor])
+        for value, is_after in ends.items():
+            if value in needed:
+                self.values[value] = whole.seen.write(
+                    self.builder,
+                    read,
+                    lambda number: write_at(self.builder, number, self.index),
+                    is_after=is_after,
+                )
 
     def _as_declared(self, value: ir.Value, inner: ir.Value) -> ir.Value:
         """Give a number one axis where the body declares it with one: onnxruntime follows that."""

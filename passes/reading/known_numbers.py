@@ -16,7 +16,7 @@ from passes.reading.integer_reads import INTEGERS, Numbers
 from passes.reading.integers import TRIP, Dim, Linear, Trip
 from passes.reading.written_numbers import write_number
 
-__all__ = ["write_known"]
+__all__ = ["is_around", "write_at", "write_known"]
 
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 
@@ -39,9 +39,9 @@ def write_known(
         return None
     output = node.outputs[0]
     numbers, rank, dtype = evaluator.of(output), evaluator.rank(output), evaluator.dtype(output)
-    if not numbers or dtype is None or rank not in (0, 1) or not _is_around(numbers, evaluator):
+    if not numbers or dtype is None or rank not in (0, 1) or not is_around(numbers, evaluator):
         return None
-    parts = [_write(builder, number, index) for number in numbers]
+    parts = [write_at(builder, number, index) for number in numbers]
     made = parts[0] if len(parts) == 1 else builder.op("Concat", parts, {"axis": 0})
     if dtype != ir.DataType.INT64:
         made = builder.op("Cast", [made], {"to": int(dtype)})
@@ -69,7 +69,7 @@ def _is_untold(node: ir.Node, evaluator: Evaluator) -> bool:
     )
 
 
-def _is_around(numbers: Numbers, evaluator: Evaluator) -> bool:
+def is_around(numbers: Numbers, evaluator: Evaluator) -> bool:
     """Whether numbers are sums of the iteration's own and of dimensions around it."""
     atoms = {atom for number in numbers for atom in number.atoms()}
     return all(
@@ -78,8 +78,14 @@ def _is_around(numbers: Numbers, evaluator: Evaluator) -> bool:
     )
 
 
-def _write(builder: Builder, number: Linear, index: ir.Value) -> ir.Value:
-    """Record one number as a vector ``[1]``."""
+def write_at(builder: Builder, number: Linear, index: ir.Value) -> ir.Value:
+    """Record a number of an iteration as a vector ``[1]``.
+
+    Args:
+        builder: Writes the body.
+        number: The number; `is_around` holds of it.
+        index: The number of the iteration.
+    """
     step, first = number.coefficient(TRIP), number.without(TRIP)
     if not step:
         return write_number(builder, first)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.carried.seen import Seen
 from passes.graph.builder import Builder
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.stages import CarriedResult
@@ -29,6 +30,8 @@ class LoopReading:
         behind: What operators behind the map compute.
         trips: The number of iterations.
         shaped: Carried values that must keep their shape.
+        seen: What its iterations hold copies of: parts of tensors that earlier maps write, which
+            are shared values of the map.
         earlier: The maps that compute rows which this one reads, in order; their tensors have no
             producer yet.
     """
@@ -40,6 +43,7 @@ class LoopReading:
     behind: Sequence[CarriedResult]
     trips: Trips
     shaped: frozenset[ir.Value] = frozenset()
+    seen: Sequence[Seen] = ()
     earlier: Sequence[LoopReading] = ()
 
     @property

@@ -35,6 +35,7 @@ class Needs:
         behind: What is computed behind the map; `wanted` finds it.
         rows: Values of the body, and the tensors whose rows they are; `wanted` of the first of two
             maps finds them.
+        wholes: Carried tensors that the first of two maps writes as a whole; `wanted` finds them.
         shaped: Carried values whose shape alone is read, and that keep it; `needed` finds them.
         stage: Which of several maps it is.
         ahead: Carried values that `needed` has met and that a first map could compute; None
@@ -56,6 +57,7 @@ class Needs:
         self.unequal: set[Bounds] = set()
         self.behind: list[CarriedResult] = []
         self.rows: dict[ir.Value, ir.Value] = {}
+        self.wholes: dict[ir.Value, CarriedResult] = {}
         self.shaped: set[ir.Value] = set()
         self._declared = declared
         self._found: dict[ir.Node, Element | Window | None] = {}
@@ -63,7 +65,8 @@ class Needs:
         self._nexts = {
             skip_identities(state.carried.next): state
             for state in facts.states
-            if state.pattern is not None and state.pattern.gives_next
+            if state.pattern is not None
+            and (state.pattern.gives_next or state.carried.inner in facts.seen)
         }
 
     @property
@@ -105,6 +108,11 @@ class Needs:
         for state in self.facts.states if is_first else ():
             if self._is_here(state) and state.pattern is not None:
                 terms = self._terms(state.pattern, outputs, results, joined)
+                if state.carried.inner in self.facts.seen:
+                    whole = ir.Value(name=f"{state.carried.inner.name}.whole")
+                    self.wholes[state.carried.inner] = CarriedResult(whole, state.pattern, terms)
+                    self.behind.append(self.wholes[state.carried.inner])
+                    continue
                 for value, is_after in self._collected_of(state):
                     given = ir.Value(name=f"{value.name}.{'after' if is_after else 'before'}")
                     self.behind.append(CarriedResult(given, state.pattern, terms, is_after))
@@ -202,9 +210,9 @@ class Needs:
                     pending.extend((v, node) for v in self._dependencies(node, value))
                 continue
             needed.add(value)
-            if value in self.stage.given:
-                continue
             state = self._states.get(value) or self._nexts.get(value)
+            if value in self.stage.given or self._is_seen(state):
+                continue
             if state is not None and self.ahead is not None and self._may_run_ahead(state):
                 self.ahead[state.carried.inner] = state
                 continue
@@ -230,7 +238,7 @@ class Needs:
         """Whether the shape of a value is that of a carried value, or made of such a one."""
         value = self.facts.alike.get(value, value)
         state = self._states.get(value)
-        if value in self.stage.given:
+        if value in self.stage.given or self._is_seen(state):
             return False
         if state is not None:
             patterns = [one.pattern for one in self.behind]
@@ -240,9 +248,15 @@ class Needs:
             return False
         return node.inputs[0] is not None and self._may_ask(node.inputs[0])
 
+    def _is_seen(self, state: State | None) -> bool:
+        """Whether an earlier map has written a carried tensor."""
+        return state is not None and state.carried.inner in self.stage.wholes
+
     def _may_run_ahead(self, state: State) -> bool:
         """Whether the values of a state in all iterations can be computed before they are read."""
         pattern = state.pattern
+        if state.carried.inner in self.facts.seen:
+            return True
         is_stacked = pattern is not None and all(t.kind == "stacked" for t in pattern.terms)
         return pattern is not None and is_stacked and pattern.can_collect(is_after=False)
 

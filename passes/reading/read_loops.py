@@ -20,8 +20,9 @@ from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
 from passes.reading.loop_reading import LoopReading
+from passes.reading.needs import Needs
 from passes.reading.not_a_map import NotAMapError, SpeculationError
-from passes.reading.stages import Stage
+from passes.reading.stages import Stage, Whole
 from passes.reading.trips import Trips
 from passes.reading.types import type_body
 from passes.site import GuardCheck
@@ -123,15 +124,17 @@ def read_part(
     if not ahead:
         return _read(writer(stage), graph, model, opset)
     earlier: list[LoopReading] = []
-    given = dict(stage.given)
+    given, wholes = dict(stage.given), dict(stage.wholes)
     for layer in _layers(writer, stage, ahead, graph):
-        one = writer(dataclasses.replace(stage, ahead=layer, given=given, is_first=True))
+        one = writer(
+            dataclasses.replace(stage, ahead=layer, given=given, wholes=wholes, is_first=True)
+        )
         first = _read(one, graph, model, opset)
-        _type_first(first, one.needs.rows, trips, typings)
+        wholes |= _type_first(first, one.needs, trips, typings)
         earlier.append(first)
         ahead |= layer
         given |= one.needs.rows
-    last = writer(dataclasses.replace(stage, ahead=ahead, given=given))
+    last = writer(dataclasses.replace(stage, ahead=ahead, given=given, wholes=wholes))
     return dataclasses.replace(_read(last, graph, model, opset), earlier=tuple(earlier))
 
 
@@ -167,16 +170,29 @@ def _layers(
 
 
 def _type_first(
-    first: LoopReading, wanted: Mapping[ir.Value, ir.Value], trips: Trips, typings: Typings
-) -> None:
-    """Enter the types of the rows that a map computes for those behind it."""
+    first: LoopReading, needs: Needs, trips: Trips, typings: Typings
+) -> dict[ir.Value, Whole]:
+    """Enter the types of what a map computes for those behind it; return the whole tensors.
+
+    Raises:
+        NotAMapError: What an iteration sees of one of them is not known.
+    """
     site = first.site
     rows = {r.value: site.body.outputs[r.output] for r in site.results}
     rows |= {b.result: b.pattern.carried.initial for b in first.behind}
     count: int | str | None = trips.static
     if count is None:
         count = site.elements[0][1].dimension(typings.proven)
-    type_rows({tensor: rows[tensor] for tensor in wanted.values()}, count, typings)
+    type_rows({tensor: rows[tensor] for tensor in needs.rows.values()}, count, typings)
+    outputs = {r.value: site.body.outputs[r.output] for r in site.results}
+    wholes = {}
+    for inner, one in needs.wholes.items():
+        seen = needs.facts.seen[inner].typed(typings.proven[outputs[one.terms[-1]]])
+        known = seen.type_of(typings.proven[seen.initial], count)
+        for typing in (typings.declared, typings.proven):
+            typing.set(one.result, known)
+        wholes[inner] = Whole(one.result, seen)
+    return wholes
 
 
 def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> LoopReading:

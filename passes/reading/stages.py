@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 import onnx_ir as ir
 
 from passes.carried.pattern import Pattern
+from passes.carried.seen import Seen
 from passes.graph.graphs import is_used
 
-__all__ = ["CarriedResult", "Stage"]
+__all__ = ["CarriedResult", "Stage", "Whole"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,19 @@ class CarriedResult:
 
 
 @dataclasses.dataclass(frozen=True)
+class Whole:
+    """A carried tensor that one map writes and a later one reads.
+
+    Attributes:
+        tensor: What it is behind the last iteration.
+        seen: What an iteration sees of it.
+    """
+
+    tensor: ir.Value
+    seen: Seen
+
+
+@dataclasses.dataclass(frozen=True)
 class Stage:
     """One of several maps that a Loop becomes: a later one reads what an earlier one gives.
 
@@ -39,6 +53,7 @@ class Stage:
         ahead: The carried values whose running totals the second of two maps reads.
         given: Values of the body that are rows of a tensor; for each the tensor, whose axis 0 is
             that of the samples.
+        wholes: Carried tensors that an earlier map has written, each as a whole.
         is_first: Whether it is the first of two maps.
         results: The outputs of the Loop that this map gives; None for all of them.
         rows: Further values of the body that are stacked, each with its tensor.
@@ -46,6 +61,7 @@ class Stage:
 
     ahead: frozenset[ir.Value] = frozenset()
     given: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    wholes: Mapping[ir.Value, Whole] = dataclasses.field(default_factory=dict)
     is_first: bool = False
     results: Collection[ir.Value] | None = None
     rows: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(42)
+_PATTERNS = range(46)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -166,6 +166,25 @@ class _Loop:
                 for _ in range(rng.randint(2, 3)):
                     total = self.add(f"{rng.choice(['Max', 'Min'])} ({total}, {self.row()})")
                 self.carry("float[4]", "b", f"Identity ({total})")
+            case 42 | 43:
+                place, row = self.place(rng.choice(["i", "i", "i", "ai"])), self.wide()
+                whole = self.add(f"ScatterND ({name}, {place}, {row})")
+                self.carry("float[R,4]", "w", f"Identity ({whole})")
+                self.read_all(name, whole)
+            case 44 | 45:
+                rows = rng.choice([self.wide(), f"{self.wide()}, {self.wide()}"])
+                whole = self.add(f"Concat <axis = 0> ({name}, {rows})")
+                self.carry("float[R,4]", "start", f"Identity ({whole})")
+                self.read_all(name, whole)
+
+    def read_all(self, before: str, after: str) -> None:
+        """Read all that was written so far, in front of a write or behind it."""
+        read = self.rng.choice([before, after, after])
+        form = self.rng.choice(["ReduceMax", "ReduceMin", "ReduceMean"])
+        row = self.add(f"{form} <axes = [0], keepdims = 0> ({read})")
+        self.rows.append(row)
+        if self.rng.random() < 0.6:
+            self.collected.append(("float[4]", row))
 
     def flag(self) -> str:
         """Return a condition of one element that may differ from iteration to iteration."""

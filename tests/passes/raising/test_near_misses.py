@@ -30,6 +30,7 @@ from tests.passes.raising import (
     test_outputs_of_ifs,
     test_resets,
     test_row_updates,
+    test_seen,
     test_several_rows,
     test_tiles,
 )
@@ -43,7 +44,7 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
     plain = [carried.feeds(length) for length in (1, 3, 7)]
     found = {
         f"carried-{name}": (model(case.text("counted"), case.opset), plain)
-        for name, case in {**test_carried.CASES, **test_resets.CASES}.items()
+        for name, case in {**test_carried.CASES, **test_resets.CASES, **test_seen.CASES}.items()
     }
     for name, case in test_carried_spellings.CASES.items():
         found[f"spelled-{name}"] = (model(case.text("counted"), case.opset), plain)

@@ -11,7 +11,14 @@ from collections.abc import Collection, Hashable, MutableMapping
 
 import onnx_ir as ir
 
-from passes.graph.graphs import PATH_KEY, is_default_domain, is_operator, subgraphs
+from passes.graph.graphs import (
+    PATH_KEY,
+    constant_value,
+    is_default_domain,
+    is_operator,
+    subgraphs,
+)
+from passes.graph.made import takes_whole_shape
 from passes.graph.names import make_names_unique
 from passes.runtimes.authored import Authored, OthersPass, outermost_graphs
 
@@ -96,6 +103,9 @@ def _computes(node: ir.Node) -> Hashable | None:
         return None
     if next(iter(subgraphs(node)), None):
         return None
+    dimension = _dimension(node)
+    if dimension is not None:
+        return dimension
     attributes = []
     for name, attribute in sorted(node.attributes.items()):
         value = _value(attribute)
@@ -107,6 +117,20 @@ def _computes(node: ir.Node) -> Hashable | None:
     if is_operator(node, _EITHER_WAY):
         inputs = tuple(sorted(inputs, key=id))
     return (node.op_type, node.overload, inputs, left_out, tuple(attributes))
+
+
+def _dimension(node: ir.Node) -> Hashable | None:
+    """Return which dimension of a tensor a node yields alone, however it is written."""
+    if is_operator(node, "Shape"):
+        start, end = (node.attributes.get_int(name, -1) for name in ("start", "end"))
+        return ("dimension", node.inputs[0], start) if 0 <= start == end - 1 else None
+    shape = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
+    if not is_operator(node, "Gather") or shape is None or not is_operator(shape, "Shape"):
+        return None
+    places = constant_value(node.inputs[1])
+    if not takes_whole_shape(shape) or places is None or places.shape != (1,) or places[0] < 0:
+        return None
+    return ("dimension", shape.inputs[0], int(places[0]))
 
 
 def _value(attribute: ir.Attr) -> Hashable | None:

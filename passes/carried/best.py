@@ -12,7 +12,15 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.filled import RunningPattern, begun, filled
+from passes.carried.filled import (
+    Begun,
+    RunningPattern,
+    begun,
+    filled,
+    kept_rows,
+    last_kept,
+    row_flags,
+)
 from passes.carried.hits import Hits
 from passes.carried.joined import Joined, covers, same_dims, unproven_shape
 from passes.carried.pattern import Term
@@ -60,7 +68,8 @@ class Chosen(RunningPattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record the row that won."""
         if joined.is_collected:
-            return joined.last_of(self.whole(joined))
+            keeps = self._keeps_rows(joined)
+            return joined.last_of(self._kept(joined) if keeps else self.whole(joined))
         builder, typing, initial = joined.builder, joined.typing, self.carried.initial
         asked, rows = joined.values[0], joined.values[-1]
         dims = typing.dims(initial)
@@ -115,14 +124,38 @@ class Chosen(RunningPattern):
 
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""
-        is_whole, last = self.hits.is_whole, len(self.terms) - 1
-        flags = self.hits.taken(joined, joined.values[0])
-        marked = dataclasses.replace(joined, values=[flags, *joined.values[1:]])
-        given = begun(marked, self.carried, 0, last, is_whole=is_whole)
+        given = self._begun(self._marked(joined))
         kept = filled(joined.builder, given)
         if not self.weighs:
             return kept
         return weigh_all(joined.builder, given, kept, self._dtype(joined))
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values behind each iteration, or those in front of it."""
+        if not self._keeps_rows(joined):
+            return super().write_all(joined, is_after=is_after)
+        flags = row_flags(self._marked(joined), 0)
+        return last_kept(joined.builder, self._kept(joined), flags, is_after=is_after)
+
+    def _keeps_rows(self, joined: Joined) -> bool:
+        """Whether a whole row stays as it is until another one takes its place."""
+        return not self.weighs and (self.hits.is_whole or joined.types[0].dims == ())
+
+    def _kept(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the rows that take its place, once."""
+
+        def write() -> ir.Value:
+            return kept_rows(joined.builder, self._begun(self._marked(joined)))
+
+        return joined.once(self.carried.inner, write)
+
+    def _marked(self, joined: Joined) -> Joined:
+        """Record which rows take the place of the one before, in place of what is asked."""
+        flags = self.hits.taken(joined, joined.values[0])
+        return dataclasses.replace(joined, values=[flags, *joined.values[1:]])
+
+    def _begun(self, marked: Joined) -> Begun:
+        return begun(marked, self.carried, 0, len(self.terms) - 1, is_whole=self.hits.is_whole)
 
     def _row_at(
         self, builder: Builder, whole: ir.Value, position: ir.Value, *, is_scalar: bool

@@ -21,7 +21,17 @@ from passes.graph.picking import pick
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 
-__all__ = ["Begun", "RunningPattern", "begun", "expanded", "filled", "totals"]
+__all__ = [
+    "Begun",
+    "RunningPattern",
+    "begun",
+    "expanded",
+    "filled",
+    "kept_rows",
+    "last_kept",
+    "row_flags",
+    "totals",
+]
 
 
 class Begun:
@@ -69,12 +79,19 @@ def begun(
     whole = builder.op("Concat", [first, expanded(joined, carried, rows, rank)], {"axis": 0})
     yes = builder.constant(np.array([True]))
     if is_whole:
-        marks = builder.op("Reshape", [joined.values[flags], builder.ints(-1)])
-        marks = builder.op("Concat", [yes, marks], {"axis": 0})
+        marks = builder.op("Concat", [yes, row_flags(joined, flags)], {"axis": 0})
     else:
         given = builder.op("Expand", [yes, builder.op("Shape", [first])])
         marks = builder.op("Concat", [given, expanded(joined, carried, flags, rank)], {"axis": 0})
     return Begun(whole, marks, rank, is_whole=is_whole)
+
+
+def row_flags(joined: Joined, at: int) -> ir.Value:
+    """Record a term of one element in each iteration as a vector."""
+    flags = joined.values[at]
+    if joined.types[at].dims == ():
+        return flags
+    return joined.builder.op("Reshape", [flags, joined.builder.ints(-1)])
 
 
 def expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
@@ -132,10 +149,34 @@ def filled(builder: Builder, given: Begun) -> ir.Value:
     return builder.op("Transpose", [found], {"perm": [given.rank, *range(given.rank)]})
 
 
+def kept_rows(builder: Builder, given: Begun) -> ir.Value:
+    """Record the rows whose flag is true, where there is one for each row."""
+    return builder.op("Compress", [given.rows, given.flags], {"axis": 0})
+
+
+def last_kept(builder: Builder, kept: ir.Value, flags: ir.Value, *, is_after: bool) -> ir.Value:
+    """Record for each iteration the last row that is kept, up to it or in front of it.
+
+    The initial value is kept: how many flags of iterations there were is the place.
+
+    Args:
+        builder: Writes the graph.
+        kept: The rows that are kept.
+        flags: The flags of the iterations.
+        is_after: Whether the row of the iteration itself counts.
+    """
+    return builder.op("Gather", [kept, _counts(builder, flags, is_after=is_after)], {"axis": 0})
+
+
+def _counts(builder: Builder, flags: ir.Value, *, is_after: bool = True) -> ir.Value:
+    numbers = builder.op("Cast", [flags], {"to": int(ir.DataType.INT64)})
+    options = {} if is_after else {"exclusive": 1}
+    return builder.op("CumSum", [numbers, builder.scalar(0)], options)
+
+
 def _taken(builder: Builder, rows: ir.Value, flags: ir.Value) -> ir.Value:
     kept = builder.op("Compress", [rows, flags], {"axis": 0})
-    numbers = builder.op("Cast", [flags], {"to": int(ir.DataType.INT64)})
-    count = builder.op("CumSum", [numbers, builder.scalar(0)])
+    count = _counts(builder, flags)
     return builder.op("Gather", [kept, builder.op("Sub", [count, builder.scalar(1)])], {"axis": 0})
 
 

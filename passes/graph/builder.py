@@ -37,6 +37,9 @@ STEPS_KEY = "seqmap.steps"
 END = int(np.iinfo(np.int64).max)
 """Where a Slice ends that takes all that is left."""
 
+_PARTS_OF_SHAPES = 15
+"""The opset from which on a Shape may yield some of the dimensions alone."""
+
 
 def given_paths(model: ir.Model) -> dict[ir.Node, str]:
     """Name every node by a path that a reader finds in the model as given."""
@@ -198,8 +201,20 @@ class Builder:
 
         Of a tensor ``[2, 3, 4]`` these are ``[3, 4]`` from 1 on, and ``[2]`` from 0 to 1.
         """
+        if self._takes_parts:
+            return self.op("Shape", [value], {"start": start, "end": None if end == END else end})
         whole = self.op("Shape", [value])
         return self.op("Slice", [whole, self.ints(start), self.ints(end)])
+
+    def dimension(self, value: ir.Value, axis: int) -> ir.Value:
+        """Record one dimension of a tensor as an int64 vector ``[1]``; the tensor has the axis."""
+        if self._takes_parts:
+            return self.shape(value, axis, axis + 1)
+        return self.op("Gather", [self.op("Shape", [value]), self.ints(axis)], {"axis": 0})
+
+    @property
+    def _takes_parts(self) -> bool:
+        return self.opset is not None and self.opset >= _PARTS_OF_SHAPES
 
     def weighted_sum(self, terms: Iterable[tuple[ir.Value, int]], constant: int) -> ir.Value:
         """Record a sum of int64 vectors, each times a number, and of a number.

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import graphs_inside, is_operator
 from passes.graph.node_copies import copy_nodes
+from passes.graph.splice import remove_dead
 from passes.site import MapSite
 from passes.typing import Typings
 
@@ -33,7 +34,7 @@ class CopiedLoop:
     def write(self, builder: Builder) -> list[ir.Value]:
         """Record a copy and return the value of each result of the map."""
         values: dict[ir.Value, ir.Value | None] = {}
-        copies = copy_nodes([*_empty_sequences(self.nodes), *self.nodes], values)
+        copies = _copies([*_empty_sequences(self.nodes), *self.nodes], values)
         for node in copies:
             node.metadata_props[ORIGIN_KEY] = self.site.path
         builder.nodes.extend(copies)
@@ -79,11 +80,20 @@ def copied_original(
         return None
     values: dict[ir.Value, ir.Value | None] = {}
     given = [node for node, _ in original.nodes]
-    copies = copy_nodes([*_empty_sequences(given), *given], values)
+    copies = _copies([*_empty_sequences(given), *given], values)
     for node in copies:
         node.metadata_props[ORIGIN_KEY] = original.path
     pairs = ((new, values.get(old)) for old, new in original.values)
     return copies, {new: copy for new, copy in pairs if copy is not None}
+
+
+def _copies(nodes: Sequence[ir.Node], values: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
+    """Copy nodes without what nothing reads in their graphs: runtimes run it in each iteration."""
+    copies = copy_nodes(nodes, values)
+    for node in copies:
+        for graph in graphs_inside(node):
+            remove_dead(list(graph))
+    return copies
 
 
 def _empty_sequences(nodes: Sequence[ir.Node]) -> list[ir.Node]:

@@ -100,8 +100,11 @@ class TensorSource(ElementSource):
             number: Records a number in the form that is wanted: a vector or a scalar.
             size_of: The operator that yields the length of a vector in that form.
         """
-        shape = builder.op("Shape", [self.tensor])
-        dim = builder.op("Gather", [shape, number(self.axis)], {"axis": 0})
+        if size_of == "Shape":
+            dim = builder.dimension(self.tensor, self.axis)
+        else:
+            shape = builder.op("Shape", [self.tensor])
+            dim = builder.op("Gather", [shape, number(self.axis)], {"axis": 0})
         if self.split is None:
             return dim
         if not self.split_is_scalar:

@@ -220,7 +220,9 @@ class Raiser:
 
     def _written(self, path: str, loop: ir.Node) -> Written:
         is_inside = loop.graph is not self._model.graph
-        return Written(Builder(path), self.typings, self._opset, self._options, is_inside)
+        return Written(
+            Builder(path, self._opset), self.typings, self._opset, self._options, is_inside
+        )
 
     def _replace(
         self,

@@ -37,8 +37,7 @@ def write_number(builder: Builder, number: Linear) -> ir.Value:
 def _write_atom(builder: Builder, atom: Atom) -> ir.Value:
     match atom:
         case Dim(_, tensor, axis):
-            shape = builder.op("Shape", [tensor])
-            return builder.op("Gather", [shape, builder.ints(axis)], {"axis": 0})
+            return builder.dimension(tensor, axis)
         case Length(sequence):
             length = builder.op("SequenceLength", [sequence])
             return builder.op("Reshape", [length, builder.ints(1)])

@@ -75,6 +75,24 @@ CASES = {
           c = Shape (a) d = Shape (b) e = Concat <axis = 0> (c, d) y = Expand (x, c) }""",
         {"Transpose": 2, "Shape": 2, "Concat": 1, "Expand": 1},
     ),
+    "one dimension in two spellings": (
+        """(float[A,B] x) => (int64[1] y)
+        { s = Shape (x) k = Constant <value_ints = [1]> () a = Gather (s, k)
+          b = Shape <start = 1, end = 2> (x) y = Add (a, b) }""",
+        {"Shape": 1, "Constant": 1, "Gather": 1, "Add": 1},
+    ),
+    "two dimensions": (
+        """(float[A,B] x) => (int64[1] y)
+        { s = Shape (x) k = Constant <value_ints = [1]> () a = Gather (s, k)
+          b = Shape <start = 0, end = 1> (x) y = Add (a, b) }""",
+        {"Shape": 2, "Constant": 1, "Gather": 1, "Add": 1},
+    ),
+    "a dimension and a number": (
+        """(float[A,B] x) => (int64[1] y)
+        { s = Shape (x) k = Constant <value_int = 1> () a = Gather (s, k)
+          b = Shape <start = 1, end = 2> (x) y = Add (a, b) }""",
+        {"Shape": 2, "Constant": 1, "Gather": 1, "Add": 1},
+    ),
     "the other order": (
         "(float[N] x, float[N] z) => (float[N] y) { a = Sub (x, z) b = Sub (z, x) y = Add (a, b) }",
         {"Sub": 2, "Add": 1},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from passes.decisions import Code
@@ -53,9 +54,10 @@ COUNTS = {
     "product_of_integers": (TOTAL.format(op="Mul"), "int64", False, 5),
     "maximum": (TOTAL.format(op="Max"), "float32", False, 8),
     "maximum_of_integers": (TOTAL.format(op="Max"), "int64", False, 3),
-    "sum_under_a_condition": ("t = Add (s, e)  s2 = Where (f, t, s)", "float32", False, 8),
-    "last_under_a_condition": ("s2 = Where (f, e, s)", "float32", False, 14),
-    "filled": ("s2 = Where (f, e, s)  y = Identity (s2)", "float32", True, 16),
+    "sum_under_a_condition": ("t = Add (s, e)  s2 = Where (f, t, s)", "float32", False, 7),
+    "last_under_a_condition": ("s2 = Where (f, e, s)", "float32", False, 9),
+    "filled": ("s2 = Where (f, e, s)  y = Identity (s2)", "float32", True, 11),
+    "filled_in_front": ("s2 = Where (f, e, s)  y = Identity (s)", "float32", True, 11),
     "filled_by_elements": ("s2 = Where (h, e, s)  y = Identity (s2)", "float32", True, 24),
     "running_product": (RUNNING.format(op="Mul"), "float32", True, 217),
     "running_maximum": (RUNNING.format(op="Max"), "float32", True, 176),
@@ -72,6 +74,19 @@ def test_few_operators_stand_for_a_loop(name: str) -> None:
     written = found.operators
     around = {"Constant", "Identity"}
     assert sum(n for op_type, n in written.items() if op_type not in around) <= most, written
+
+
+def test_the_loop_of_few_iterations_runs_nothing_that_is_not_read() -> None:
+    body = RUNNING.format(op="Max")
+    before = model(text(body, "float", collects=True), 18)
+    found = read(before, auto=True)
+    (step,) = [
+        node.attributes["body"].as_graph()
+        for node in ir.from_proto(found.model).graph.all_nodes()
+        if node.op_type == "Loop"
+    ]
+    assert [node.op_type for node in step] == ["Identity", "Gather", "Max", "Identity"]
+    assert same(before, found.model, *(fed("float32", n) for n in (0, 1, 3, 40))) == 4
 
 
 def test_rows_that_are_written_one_by_one() -> None:
@@ -113,6 +128,7 @@ WIDE = {
     "product_of_integers": (TOTAL.format(op="Mul"), "int64", False, 128),
     "maximum": (TOTAL.format(op="Max"), "float", False, 512),
     "best": ("g = Greater (e, s)  s2 = Where (g, e, s)", "float", False, 512),
+    "filled_in_front": ("s2 = Where (f, e, s)  y = Identity (s)", "float32", True, 11),
     "filled_by_elements": ("s2 = Where (h, e, s)  y = Identity (s2)", "float", True, 128),
 }
 

@@ -79,12 +79,12 @@ BODIES = {
     "a value of all samples": (
         "q = Tanh (v)",
         "float[4]",
-        "Concat Expand Gather Shape Shape Tanh",
+        "Concat Expand Shape Shape Tanh",
     ),
     "elements of two tensors": (
         "q = Add (r, t)",
         "float[3,4]",
-        "Add Concat Gather Reshape Shape Slice Unsqueeze",
+        "Add Concat Reshape Shape Slice Unsqueeze",
     ),
     "the element itself": ("q = Identity (r)", "float[3,4]", "Identity"),
 }
@@ -135,8 +135,8 @@ SECOND = {
         y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)""",
 }
 ROWS = {
-    "float[4]": ("float[M,4]", "Add Concat Gather Reshape Shape Slice"),
-    "float": ("float[M]", "Add Gather Reshape Shape Slice Unsqueeze"),
+    "float[4]": ("float[M,4]", "Add Concat Reshape Shape Slice"),
+    "float": ("float[M]", "Add Reshape Shape Slice Unsqueeze"),
 }
 
 

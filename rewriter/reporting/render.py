@@ -192,6 +192,10 @@ def _placement_lines(placement: Record, target: str) -> list[str]:
         f"{one['path']}: {_count(one['copies'], 'copy')} in each iteration"
         for one in placement["loops_that_copy"]
     ]
+    lines += [
+        f"with the entry {key} = {value} in the configuration of the session"
+        for key, value in placement["settings"].items()
+    ]
     return [*lines, *filter(None, [placement["note"]])]
 
 

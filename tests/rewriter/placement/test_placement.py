@@ -331,10 +331,11 @@ def test_a_real_device_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> No
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("device", ["webgpu", "webgpu-int64"])
 @pytest.mark.parametrize("paths", [DEMO, pytest.param(ZOO, marks=pytest.mark.full)])
 def test_webgpu_places_models_as_predicted(
-    tmp_path: pathlib.Path, paths: list[pathlib.Path]
+    tmp_path: pathlib.Path, paths: list[pathlib.Path], device: str
 ) -> None:
     if reason := software_gpu.why_not():
         pytest.skip(reason)
-    compare(placed("webgpu", written(tmp_path, paths, "webgpu"), None), len(paths), MERGED)
+    compare(placed(device, written(tmp_path, paths, device), None), len(paths), MERGED)

@@ -193,7 +193,7 @@ def _placement_lines(placement: Record, target: str) -> list[str]:
         for one in placement["loops_that_copy"]
     ]
     lines += [
-        f"with the entry {key} = {value} in the configuration of the session"
+        f"with {key} = {value} in the session's configuration, which computes int64 in 32 bits"
         for key, value in placement["settings"].items()
     ]
     return [*lines, *filter(None, [placement["note"]])]

@@ -56,11 +56,11 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         super().__init__()
         self._has_kernel = has_kernel
         self._short_int64 = short_int64
-        self._inputs = frozenset[ir.Value]()
+        self._main: ir.Graph | None = None
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
-        self._inputs = frozenset(model.graph.inputs)
+        self._main = model.graph
         modified = open_functions(model, [model.graph], stays=self._stays)
         # What plain forms are written by may need another form itself.
         modified |= self._write_forms(model, _is_plain)
@@ -130,6 +130,8 @@ class DeviceFormsPass(ir.passes.InPlacePass):
                 return moved
         if node.op_type == _SHAPE:
             return self._shape(node, builder)
+        if node.op_type == _DECIDES and node.graph is not self._main:
+            return None
         form = EXACT.get(node.op_type)
         if form is None or opset < form.since or not self._has_all(form.needs, given):
             return None
@@ -143,7 +145,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         data = operands(node)[0]
         maker = data.producer()
         on_device = maker is not None and self._has_kernel(maker, None)
-        if not on_device and data not in self._inputs:
+        if not on_device and (self._main is None or data not in self._main.inputs):
             return None
         if not self._has_all((("Cast", None), ("Neg", _T.FLOAT), ("Shape", _T.FLOAT)), _T.FLOAT):
             return None
@@ -208,6 +210,8 @@ _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
 _SHAPE = "Shape"
+# In a graph of a Loop or an If the host decides by it, which would take a copy.
+_DECIDES = "Or"
 # The first input that has the type, where that is not the first of all.
 _FIRST = {"Where": 1}
 _KNOWN = frozenset({*MOVED, *EXACT, *_OPTIONAL, _SPLIT, _SHAPE})

@@ -108,6 +108,12 @@ def _sign(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] |
     return [ops.op("Where", [ops.op("Equal", [x, x]), sign, x])]
 
 
+def _either(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Not both of the opposites."""
+    neither = ops.op("And", [ops.op("Not", [operand(node, i)]) for i in range(2)])
+    return [ops.op("Not", [neither])]
+
+
 _STEPS = 31
 """Devices that are asked have no axis of 2^31 places."""
 
@@ -157,6 +163,7 @@ EXACT: Mapping[str, ExactForm] = {
         _running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=13
     ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
+    "Or": ExactForm(_either, (("And", _T.BOOL), ("Not", _T.BOOL)), since=7),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(
         sorted_unique, (("TopK", None), ("NonZero", _T.BOOL), ("CumSum", _T.INT64)), since=13

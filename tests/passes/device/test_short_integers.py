@@ -59,6 +59,12 @@ CASES = {
         "y = Sign (x)",
         [np.float32([np.nan, -0.0, np.inf, -3, 0, 2])],
     ),
+    "either": (
+        "float[N] x",
+        "bool[N] y",
+        "f = Cast <to = 1> (one)  a = Less (x, f)  b = Equal (x, f)  y = Or (a, b)",
+        [np.float32([0, 1, 2])],
+    ),
     "joined bytes": (
         "uint8[N,M] x",
         "uint8[K,M] y",

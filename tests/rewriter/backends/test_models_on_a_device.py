@@ -87,7 +87,9 @@ def test_images_of_any_size_are_right_on_the_device(name: str, channels: int, de
     old = open_session(plain_expansion(given), "onnxruntime")
     (value,) = take(given).model.graph.inputs
     assert value.dtype is not None
-    for count, most in [(1, 40), (2, 90), (7, 20)]:
+    # All of it on a software adapter takes minutes for larger ones.
+    sizes = [(1, 12), (2, 9)] if device == "webgpu-int64" else [(1, 40), (2, 90), (7, 20)]
+    for count, most in sizes:
         feeds = {value.name: drawn(count, channels, most, value.dtype.numpy())}
         found = outputs_as_lists(TensorIo.read(new), passed.run(feeds))
         difference = compare(old.run(feeds), found, rtol=1e-5, atol=1e-6)

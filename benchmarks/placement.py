@@ -20,7 +20,11 @@ from rewriter.target_table import TargetName, find_target
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("PLACEMENT.md")
-TARGETS: tuple[TargetName, ...] = ("onnxruntime-cuda", "onnxruntime-webgpu")
+TARGETS: tuple[TargetName, ...] = (
+    "onnxruntime-cuda",
+    "onnxruntime-webgpu",
+    "onnxruntime-webgpu-int64",
+)
 
 
 @dataclasses.dataclass(frozen=True)

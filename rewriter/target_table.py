@@ -47,8 +47,8 @@ class Target:
         unrun: Why no backend runs a model for this target; empty where one does.
         rather_without_if: Whether it refuses an If of whose results it knows no rank; a model
             without the Ifs that a rewrite adds is preferred then, where there is one.
-        release_of: The target that it is an older release of, which remedies name in its place;
-            empty for a target of its own.
+        release_of: The target that it is an older release or another setting of, which remedies
+            name in its place; empty for a target of its own.
     """
 
     name: str
@@ -89,6 +89,14 @@ _ROWS = (
     _onnxruntime("onnxruntime-cuda", device="cuda", kernels="cuda", **_VERSIONS),
     # It has no kernel for sequences or control flow: these run on the CPU, with copies.
     _onnxruntime("onnxruntime-webgpu", device="webgpu", kernels="webgpu", **_VERSIONS),
+    # With kernels for int64, of which they compute the lower 32 bits.
+    _onnxruntime(
+        "onnxruntime-webgpu-int64",
+        device="webgpu-int64",
+        kernels="webgpu-int64",
+        release_of="onnxruntime-webgpu",
+        **_VERSIONS,
+    ),
     _onnxruntime("onnxruntime-dml", device="directml", kernels="dml", **_VERSIONS),
     # In the browser and on Node: the same kernels, but its API passes tensors only.
     _onnxruntime(
@@ -172,6 +180,7 @@ ALIASES = {
     "cpu": "onnxruntime",
     "cuda": "onnxruntime-cuda",
     "webgpu": "onnxruntime-webgpu",
+    "webgpu-int64": "onnxruntime-webgpu-int64",
     "dml": "onnxruntime-dml",
     "web": "onnxruntime-web",
     "trt": "tensorrt",
@@ -186,6 +195,7 @@ TargetName = Literal[
     "onnxruntime",
     "onnxruntime-cuda",
     "onnxruntime-webgpu",
+    "onnxruntime-webgpu-int64",
     "onnxruntime-dml",
     "onnxruntime-web",
     "tensorrt",
@@ -207,6 +217,7 @@ TargetName = Literal[
     "cpu",
     "cuda",
     "webgpu",
+    "webgpu-int64",
     "dml",
     "web",
     "trt",

@@ -6,7 +6,9 @@ nodes that only the CPU computes, and where onnxruntime then inserts no copy, th
 host.
 
 ``cuda`` has to run where onnxruntime-gpu is imported (`tests.stand_in_cuda`), ``webgpu`` where
-onnxruntime-ep-webgpu finds an adapter (`tests.software_gpu`).
+onnxruntime-ep-webgpu finds an adapter (`tests.software_gpu`). ``webgpu-int64`` is made of the table
+``webgpu``: which kernels take int64, too, by the provider's option, no list tells; the adapter is
+asked for each.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ import pathlib
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as bindings
+
+from rewriter.backends.providers import provider_of, register_plugin, settings_of
+from rewriter.placement.kernel_table import SHORT_INT64
 
 TABLES = pathlib.Path(__file__).parents[1] / "rewriter" / "placement" / "tables"
 COLUMNS = ("domain", "operator", "since", "until", "types", "host_inputs", "host_outputs")
@@ -41,7 +46,13 @@ FURTHER = (
     "g (seq(float[2]) xs) => (float[N] y) { y = ConcatFromSequence <axis = 0> (xs) }",
     "g (float[2] a, float[2] b) => (seq(float[2]) ys) { ys = SequenceConstruct (a, b) }",
     "g (int64[2] i, int64 d, int64[2] v) => (int64[2,N] y) { y = OneHot (i, d, v) }",
+    # As older versions spell them.
+    "g (float[2] x) => (float[1,2] y) { y = Unsqueeze <axes = [0]> (x) }",
+    "g (float[1,2] x) => (float[2] y) { y = Squeeze <axes = [0]> (x) }",
+    "g (float[1,2] x) => (float[2] y) { y = ReduceSum <axes = [0], keepdims = 0> (x) }",
 )
+# onnxruntime takes no older opset.
+OLDEST = 7
 Positions = tuple[set[int], set[int]]
 
 
@@ -158,7 +169,69 @@ def _through_optional(name: str, result: str) -> list[onnx.NodeProto]:
     ]
 
 
-def placed_graph(model: onnx.ModelProto, provider: str) -> onnx.GraphProto:
+def takes_type(
+    given: onnx.ModelProto, version: int, variable: str, type_name: str, device: str
+) -> bool:
+    """Return whether a device takes the one node of a model with a type for a type variable."""
+    model = onnx.ModelProto()
+    model.CopyFrom(given)
+    model.ir_version = min(model.ir_version, 10)
+    del model.opset_import[:]
+    model.opset_import.append(onnx.helper.make_opsetid("", version))
+    (node,) = model.graph.node
+    node.name = "probed"
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, "")
+    except onnx.defs.SchemaError:
+        return False
+    typed = [(node.input, schema.inputs), (node.output, schema.outputs)]
+    named = {
+        name
+        for names, parameters in typed
+        for i, name in enumerate(names)
+        if parameters and parameters[min(i, len(parameters) - 1)].type_str == variable
+    }
+    typed_values = [v for v in (*model.graph.input, *model.graph.output) if v.name in named]
+    for value in typed_values:
+        value.type.tensor_type.elem_type = getattr(onnx.TensorProto, type_name.upper())
+    if not typed_values:
+        return False
+    try:
+        placed_graph(model, provider_of(device), settings_of(device))
+    except Exception:  # not a model of this version, or one that the device does not take
+        return False
+    return True
+
+
+def write_int64(name: str, base: str) -> None:
+    """Write the table of a device whose settings add int64, from the table without them."""
+    head, *lines = (TABLES / f"{base}.csv").read_text("utf-8").splitlines()
+    models = collections.defaultdict(list)
+    for model in _single_nodes():
+        models[model.graph.node[0].op_type].append(model)
+    with (TABLES / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        file.write(f"{head},{SHORT_INT64}\n")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in csv.DictReader(lines):
+            since = max(int(row["since"]), OLDEST)
+            types = {}
+            for one in row["types"].split(";"):
+                variable, _, listed = one.partition("=")
+                types[variable] = set(listed.split("|"))
+                if row["domain"] or "int64" in types[variable]:
+                    continue
+                taken = (
+                    takes_type(model, since, variable, "int64", name)
+                    for model in models[row["operator"]]
+                )
+                types[variable] |= {"int64"} if any(taken) else set()
+            writer.writerow(row | {"types": _type_text(types)})
+
+
+def placed_graph(
+    model: onnx.ModelProto, provider: str, settings: Mapping[str, str] | None = None
+) -> onnx.GraphProto:
     """Return a model's graph with the copies that onnxruntime inserts, not optimized.
 
     Raises:
@@ -171,6 +244,8 @@ def placed_graph(model: onnx.ModelProto, provider: str) -> onnx.GraphProto:
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "placed.onnx")
         options.optimized_model_filepath = path
+        for key, value in (settings or {}).items():
+            options.add_session_config_entry(key, value)
         session = _session(model.SerializeToString(), options, provider)
         for part in session.get_provider_graph_assignment_info():
             if part.ep_name != provider and any(n.name == "probed" for n in part.get_nodes()):
@@ -223,12 +298,14 @@ def _nearest(found: dict[tuple[str, int], Positions], operator: str, since: int)
 
 
 def main(name: str) -> None:
-    if name == "webgpu":
-        from rewriter.backends.providers import register_plugin
+    if name.startswith("webgpu"):
         from tests import software_gpu
 
         software_gpu.start()
         register_plugin(onnxruntime, "WebGpuExecutionProvider")
+    if settings_of(name):
+        write_int64(name, "webgpu")
+    elif name == "webgpu":
         package = "onnxruntime-ep-webgpu"
         version = f"{package} {importlib.metadata.version(package)}"
         write(name, "WebGpuExecutionProvider", version, "WebGPU", "plugin")

@@ -18,23 +18,30 @@ import onnx
 import onnxruntime
 
 from rewriter.backends.optimized_graph import all_nodes_of, before_placement
-from rewriter.backends.providers import load_libraries, register_plugin
+from rewriter.backends.providers import (
+    load_libraries,
+    provider_of,
+    register_plugin,
+    settings_of,
+)
 from rewriter.backends.session import BackendError
 from rewriter.model_files.protos import from_proto
+from rewriter.placement.kernel_table import load_table
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target
 from tests.kernel_tables import COPIES, _session
 
-PROVIDERS = {"cuda": "CUDAExecutionProvider", "webgpu": "WebGpuExecutionProvider"}
 
-
-def actual(model: onnx.ModelProto, provider: str) -> dict[str, Any]:
+def actual(model: onnx.ModelProto, device: str) -> dict[str, Any]:
     """Return the nodes on the host by operator, those on the device, and copies by graph."""
+    provider = provider_of(device)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.graph_optimization_level = level
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    entries = {"session.record_ep_graph_assignment_info": "1", **settings_of(device)}
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
     nodes: dict[bool, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "placed.onnx")
@@ -73,7 +80,9 @@ def predicted(model: onnx.ModelProto, table: str) -> dict[str, Any]:
     """Return the same as `actual`, predicted; and what the prediction cannot know."""
     optimized = model
     with contextlib.suppress(BackendError):  # the host lacks a kernel that the device has
-        optimized = before_placement(copied(model), None, every_cast=table == "webgpu")
+        optimized = before_placement(
+            copied(model), None, every_cast=load_table(table).kind == "plugin"
+        )
     operators = collections.Counter(_operators(optimized.graph))
     found = place(from_proto(copied(model)), find_target(table))
     assert found is not None
@@ -98,12 +107,12 @@ def _operators(graph: onnx.GraphProto) -> list[str]:
 
 
 def main(table: str, *paths: str) -> None:
-    if table == "webgpu":
+    if load_table(table).kind == "plugin":
         from tests import software_gpu
 
         software_gpu.start()
-        register_plugin(onnxruntime, PROVIDERS[table])
-    load_libraries(onnxruntime, PROVIDERS[table])
+        register_plugin(onnxruntime, provider_of(table))
+    load_libraries(onnxruntime, provider_of(table))
     rows = {}
     for path in paths:
         model = onnx.load(path)
@@ -112,7 +121,7 @@ def main(table: str, *paths: str) -> None:
             with contextlib.suppress(BackendError):
                 model = before_placement(model, None)
         try:
-            real = actual(model, PROVIDERS[table])
+            real = actual(model, table)
         except Exception as error:
             rows[pathlib.Path(path).stem] = {"refused": str(error)}
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -11,7 +10,8 @@ import onnx_ir as ir
 from passes.batching.opening import open_functions
 from passes.batching.operators import Operators
 from passes.device.exact_forms import EXACT, Needs
-from passes.device.forms_pass import FormsPass
+from passes.device.forms_pass import FormsPass, HasKernel
+from passes.device.moved_forms import MOVED, moved_form
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
@@ -21,44 +21,9 @@ from passes.graph.names import make_names_unique
 from passes.runtimes.plain_forms import FORMS, Form
 from passes.typing import Typing
 
-__all__ = ["WIDENED", "DeviceFormsPass"]
+__all__ = ["DeviceFormsPass"]
 
 _T = ir.DataType
-# Types that hold every value of another type, the cheapest first. int64 and uint64 have none.
-_WIDER = {
-    _T.BOOL: (_T.UINT8, _T.INT32, _T.FLOAT),
-    _T.INT8: (_T.INT32, _T.FLOAT),
-    _T.UINT8: (_T.INT32, _T.FLOAT),
-    _T.INT16: (_T.INT32, _T.FLOAT),
-    _T.UINT16: (_T.INT32, _T.FLOAT),
-    _T.INT32: (_T.DOUBLE,),
-    _T.UINT32: (_T.DOUBLE,),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Moved:
-    """An operator that moves or compares values: in a wider type it computes the same.
-
-    Attributes:
-        inputs: Positions of the inputs that have the type.
-        is_cast_back: Whether the result has the type, too.
-    """
-
-    inputs: tuple[int, ...]
-    is_cast_back: bool = True
-
-
-WIDENED = {
-    "ArgMax": _Moved((0,), is_cast_back=False),
-    "ArgMin": _Moved((0,), is_cast_back=False),
-    "Equal": _Moved((0, 1), is_cast_back=False),
-    "Expand": _Moved((0,)),
-    "GatherND": _Moved((0,)),
-    "NonZero": _Moved((0,), is_cast_back=False),
-    "Pad": _Moved((0, 2)),
-    "Where": _Moved((1, 2)),
-}
 # ONNX defines them by operators that devices have; their kernels, where there are any, are not.
 _OPENED = frozenset({"CenterCropPad"})
 
@@ -67,34 +32,62 @@ class DeviceFormsPass(FormsPass):
     """Write what a device has no kernel for in an equal form that it has kernels for.
 
     1. CenterCropPad is opened.
-    2. What only moves or compares values computes the same in a wider type, between Casts.
+    2. What only moves or compares values computes the same in a wider type, between Casts;
+       where the device computes int64 in 32 bits, in int32.
     3. A product of a few sizes is written by Mul, a mean by Add and Div, Compress by NonZero.
     4. An optional value that is known to hold something is that.
     5. Columns of a table are gathered.
     6. A sequence of a known number of parts is made of these.
     7. What no wider type holds is written by other operators (``exact_forms``).
     8. A part of a shape is what Shape itself yields.
+    9. A shape of a type without a kernel is that of floats.
     """
+
+    def __init__(self, has_kernel: HasKernel, *, short_int64: bool = False) -> None:
+        """Set up the pass.
+
+        Args:
+            has_kernel: Tells what the device computes.
+            short_int64: Whether it computes int64 in 32 bits.
+        """
+        super().__init__(has_kernel)
+        self._short_int64 = short_int64
+        self._main: ir.Graph | None = None
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
+        self._main = model.graph
         modified = open_functions(model, [model.graph], stays=self._stays)
         # What plain forms are written by may need another form itself.
         modified |= self._write_those(model, _is_plain)
         modified |= self._write_those(model, _is_known)
-        # What the other forms recorded has parts of shapes, too.
-        modified |= self._write_those(model, _picks_of_vector)
+        # What the other forms recorded has parts of shapes, too, which are moved themselves.
+        if self._write_those(model, _picks_of_vector):
+            modified = True
+            self._write_those(model, _is_known)
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
     def _write_those(self, model: ir.Model, is_asked: Callable[[ir.Node], bool]) -> bool:
         found = [node for graph in all_graphs(model) for node in graph if is_asked(node)]
-        return self._write_forms(model, found, functools.partial(self._form, default_opset(model)))
+        form = functools.partial(self._typed_form, default_opset(model))
+        return self._write_forms(model, found, form)
 
     def _stays(self, node: ir.Node) -> bool:
         is_opened = is_operator(node, _OPENED)
         return not is_opened or self._has_kernel(node, None)
+
+    def _typed_form(
+        self, opset: int, node: ir.Node, typing: Typing, builder: Builder
+    ) -> list[ir.Value] | None:
+        """Record the form of a node; other forms read its outputs, and their types."""
+        new = self._form(opset, node, typing, builder)
+        for old, value in zip(node.outputs, new or (), strict=new is not None):
+            dtype = _dtype(old, typing)
+            if value.type is None and dtype is not None:
+                value.type = ir.TensorType(dtype)
+        return new
 
     def _form(
         self, opset: int, node: ir.Node, typing: Typing, builder: Builder
@@ -104,12 +97,14 @@ class DeviceFormsPass(FormsPass):
             takes = dtype is not None and self._has_all((("Gather", None),), dtype)
             return FORMS[_COLUMNS](node, typing, builder) if takes else None
         if node.op_type in SHAPE_PARTS:
-            return part_of_shape(node, typing, Operators(builder, opset))
+            part = part_of_shape(node, typing, Operators(builder, opset))
+            if part is not None:
+                return part
         if node.op_type in _OPTIONAL:
             has_kernel = self._has_kernel(node, None)
             return None if has_kernel else _OPTIONAL[node.op_type](node, typing, builder)
-        moved = WIDENED.get(node.op_type, _Moved((0,)))
-        first = node.outputs[0] if node.op_type == _FILL else node.inputs[moved.inputs[0]]
+        values = node.outputs if node.op_type == _FILL else node.inputs
+        first = values[_FIRST.get(node.op_type, 0)]
         given = _dtype(first, typing)
         if given is None or self._has_kernel(node, given):
             return None
@@ -119,13 +114,34 @@ class DeviceFormsPass(FormsPass):
         if node.op_type == _SPLIT:
             takes = opset >= _PARTS_GIVEN and self._has_all(_SPLIT_NEEDS, given)
             return split_to_sequence(node, typing, builder) if takes else None
-        for wide in _WIDER.get(given, ()) if node.op_type in WIDENED else ():
-            if self._has_kernel(node, wide):
-                return _widened(node, moved, given, wide, builder)
+        if node.op_type in MOVED:
+            short = self._short_int64
+            moved = moved_form(node, given, self._has_kernel, builder, is_short=short)
+            if moved is not None:
+                return moved
+        if node.op_type == _SHAPE:
+            return self._shape(node, builder)
+        if node.op_type == _DECIDES and node.graph is not self._main:
+            return None
         form = EXACT.get(node.op_type)
         if form is None or opset < form.since or not self._has_all(form.needs, given):
             return None
         return form.write(node, given, Operators(builder, opset))
+
+    def _shape(self, node: ir.Node, builder: Builder) -> list[ir.Value] | None:
+        """Ask floats for their shape; onnxruntime drops a Cast in front of a Shape, no Neg.
+
+        What the host holds it asks itself, without a copy.
+        """
+        data = operands(node)[0]
+        maker = data.producer()
+        on_device = maker is not None and self._has_kernel(maker, None)
+        if not on_device and (self._main is None or data not in self._main.inputs):
+            return None
+        if not self._has_all((("Cast", None), ("Neg", _T.FLOAT), ("Shape", _T.FLOAT)), _T.FLOAT):
+            return None
+        floats = builder.op("Cast", [data], {"to": _T.FLOAT.value})
+        return [builder.op("Shape", [builder.op("Neg", [floats])], node.attributes)]
 
     def _has_all(self, needs: Needs, given: ir.DataType) -> bool:
         """Whether the device has the kernels of a form."""
@@ -184,7 +200,12 @@ _SPLIT = "SplitToSequence"
 _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
-_KNOWN = frozenset({*WIDENED, *EXACT, *_OPTIONAL, _SPLIT})
+_SHAPE = "Shape"
+# In a graph of a Loop or an If the host decides by it, which would take a copy.
+_DECIDES = "Or"
+# The first input that has the type, where that is not the first of all.
+_FIRST = {"Where": 1}
+_KNOWN = frozenset({*MOVED, *EXACT, *_OPTIONAL, _SPLIT, _SHAPE})
 
 
 def _is_known(node: ir.Node) -> bool:
@@ -201,18 +222,5 @@ def _picks_of_vector(node: ir.Node) -> bool:
 
 
 def _dtype(value: ir.Value | None, typing: Typing) -> ir.DataType | None:
-    return None if value is None else typing.dtype(value)
-
-
-def _widened(
-    node: ir.Node, moved: _Moved, given: ir.DataType, wide: ir.DataType, builder: Builder
-) -> list[ir.Value]:
-    """Record a node in a wider type, between Casts."""
-    inputs = [
-        builder.op("Cast", [value], {"to": wide.value})
-        if position in moved.inputs and value is not None
-        else value
-        for position, value in enumerate(node.inputs)
-    ]
-    result = builder.op(node.op_type, inputs, node.attributes)
-    return [builder.op("Cast", [result], {"to": given.value}) if moved.is_cast_back else result]
+    """Return the type of a value, new ones included."""
+    return None if value is None else typing.dtype(value) or value.dtype

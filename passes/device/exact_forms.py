@@ -81,6 +81,39 @@ def _filled(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value]
     return [ops.op("Expand", [ops.builder.constant(number), operand(node, 0)])]
 
 
+_WHOLE = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
+_FLOATS = frozenset({_T.FLOAT, _T.FLOAT16, _T.DOUBLE})
+
+
+def _absolute(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    negative = _negative(node, dtype, ops)
+    return None if negative is None else [ops.op("Max", [operand(node, 0), *negative])]
+
+
+def _negative(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    if dtype not in _WHOLE:
+        return None
+    return [ops.op("Sub", [ops.builder.constant(dtype.numpy().type(0)), operand(node, 0)])]
+
+
+def _sign(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Subtract whether a number is below zero from whether it is above; NaN is no number."""
+    if dtype not in _WHOLE | _FLOATS:
+        return None
+    x, zero = operand(node, 0), ops.builder.constant(dtype.numpy().type(0))
+    flags = (ops.op(op, [x, zero]) for op in ("Greater", "Less"))
+    sign = ops.op("Sub", [ops.op("Cast", [one], {"to": dtype.value}) for one in flags])
+    if dtype in _WHOLE:
+        return [sign]
+    return [ops.op("Where", [ops.op("Equal", [x, x]), sign, x])]
+
+
+def _either(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Not both of the opposites."""
+    neither = ops.op("And", [ops.op("Not", [operand(node, i)]) for i in range(2)])
+    return [ops.op("Not", [neither])]
+
+
 _STEPS = 31
 """Devices that are asked have no axis of 2^31 places."""
 
@@ -119,12 +152,18 @@ _EXTREME = ExactForm(
     _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
 )
 EXACT: Mapping[str, ExactForm] = {
+    "Abs": ExactForm(_absolute, (("Max", None), ("Sub", None)), since=14),
+    "Neg": ExactForm(_negative, (("Sub", None),), since=14),
+    "Sign": ExactForm(
+        _sign, tuple((op, None) for op in ("Equal", "Greater", "Less", "Sub", "Where")), since=14
+    ),
     "ArgMax": _EXTREME,
     "ArgMin": _EXTREME,
     "CumSum": ExactForm(
         _running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=13
     ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
+    "Or": ExactForm(_either, (("And", _T.BOOL), ("Not", _T.BOOL)), since=7),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(
         sorted_unique, (("TopK", None), ("NonZero", _T.BOOL), ("CumSum", _T.INT64)), since=13

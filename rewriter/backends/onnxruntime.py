@@ -26,6 +26,7 @@ from rewriter.backends.providers import (
     plain,
     provider_of,
     require_provider,
+    settings_of,
 )
 from rewriter.backends.session import (
     BackendError,
@@ -99,7 +100,7 @@ class OnnxruntimeSession:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                extra = {NO_FALLBACK: "1"} if whole else {}
+                extra = {**settings_of(device), **({NO_FALLBACK: "1"} if whole else {})}
                 self._session = create_session(
                     self._source[0], folder, provider, extra, threads=threads
                 )
@@ -138,12 +139,12 @@ class OnnxruntimeSession:
         Raises:
             BackendError: The model fails on these inputs.
         """
-        data, folder, _ = self._source
+        data, folder, device = self._source
         with tempfile.TemporaryDirectory() as place:
             try:
-                session = create_session(
-                    data, folder, self._provider, {}, str(Path(place) / "profile")
-                )
+                profile = str(Path(place) / "profile")
+                extra = settings_of(device)
+                session = create_session(data, folder, self._provider, extra, profile)
                 self._run_on_device(session, as_arrays(feeds))
             except Exception as error:
                 raise BackendError(f"onnxruntime fails: {plain(error)}") from error

@@ -23,6 +23,7 @@ __all__ = [
     "provider_of",
     "register_plugin",
     "require_provider",
+    "settings_of",
 ]
 
 _PROVIDERS = {
@@ -31,10 +32,12 @@ _PROVIDERS = {
     "tensorrt": "TensorrtExecutionProvider",
     "openvino": "OpenVINOExecutionProvider",
     "webgpu": "WebGpuExecutionProvider",
+    "webgpu-int64": "WebGpuExecutionProvider",
     "coreml": "CoreMLExecutionProvider",
     "directml": "DmlExecutionProvider",
     "migraphx": "MIGraphXExecutionProvider",
 }
+_SETTINGS = {"webgpu-int64": {"ep.webgpuexecutionprovider.enableInt64": "1"}}
 DEVICES = (*_PROVIDERS, "any other provider's name")
 
 # Providers that come as a package of their own and have to be registered: provider to module.
@@ -76,6 +79,11 @@ def provider_of(device: str) -> str:
         f"{device!r} is no device of onnxruntime; say one of {known}, or the full name of an "
         "execution provider"
     )
+
+
+def settings_of(device: str) -> Mapping[str, str]:
+    """Return the entries of a session's configuration that make a device of its provider."""
+    return _SETTINGS.get(device.lower(), {})
 
 
 def create_session(

@@ -181,7 +181,7 @@ def add_backend_options(parser: argparse._ArgumentGroup | argparse.ArgumentParse
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, ...; default: as the backend")
 
 
-PROVIDERS = ("cuda", "tensorrt", "webgpu", "coreml")
+PROVIDERS = ("cuda", "tensorrt", "webgpu", "webgpu-int64", "coreml")
 """Devices of onnxruntime that may be named as a backend."""
 
 

@@ -41,7 +41,8 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     has_kernel, on_host = kernels_of(name, model), reads_on_host(name, model)
     if not keeps_numbers(name):
-        return [DeviceFormsPass(has_kernel), ShapesOnHostPass(has_kernel)]
+        forms = DeviceFormsPass(has_kernel, short_int64=load_table(name).short_int64)
+        return [forms, ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),

@@ -12,10 +12,12 @@ import onnx_ir as ir
 
 from passes.graph.opsets import schema_of
 
-__all__ = ["MAIN", "TABLES", "Kernel", "KernelTable", "load_table"]
+__all__ = ["MAIN", "SHORT_INT64", "TABLES", "Kernel", "KernelTable", "load_table"]
 
 MAIN = "main"
 """The name that the documentation has for the types of an operator's first type variable."""
+SHORT_INT64 = "int64 as int32"
+"""What the head of a table says last where it holds of the device."""
 TABLES = importlib.resources.files("rewriter") / "placement" / "tables"
 
 
@@ -60,6 +62,7 @@ class KernelTable:
         kernels: Rows by domain and operator.
         kind: ``list`` for operators from documentation, which tells neither versions nor memory;
             ``plugin`` for a provider that comes as a package of its own; otherwise empty.
+        short_int64: Whether the device computes int64 in 32 bits, by the lower half.
     """
 
     provider: str
@@ -67,6 +70,7 @@ class KernelTable:
     device: str
     kernels: Mapping[tuple[str, str], Sequence[Kernel]]
     kind: str = ""
+    short_int64: bool = False
 
     def takes(self, node: ir.Node, version: int, dtype: ir.DataType | None) -> bool:
         """Return whether a kernel computes a node with a type for its type variable.
@@ -174,11 +178,11 @@ def _inside(kind: str, outer: ir.SequenceType | ir.OptionalType) -> str:
 def load_table(name: str) -> KernelTable:
     """Return a table of the package, ``cuda`` for example.
 
-    The first line of its file tells the provider, the runtime, the device and the kind of table;
-    then come the rows.
+    The first line of its file tells the provider, the runtime, the device, the kind of table and
+    what is short; then come the rows.
     """
     head, *lines = (TABLES / f"{name}.csv").read_text("utf-8").splitlines()
-    provider, runtime, device, kind = next(csv.reader([head]))
+    provider, runtime, device, kind, *short = next(csv.reader([head]))
     kernels: dict[tuple[str, str], list[Kernel]] = {}
     for row in csv.DictReader(lines):
         kernel = Kernel(
@@ -189,7 +193,7 @@ def load_table(name: str) -> KernelTable:
             host_outputs=_positions(row["host_outputs"]),
         )
         kernels.setdefault((row["domain"], row["operator"]), []).append(kernel)
-    return KernelTable(provider, runtime, device, kernels, kind)
+    return KernelTable(provider, runtime, device, kernels, kind, SHORT_INT64 in short)
 
 
 def _read_types(text: str) -> dict[str, frozenset[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx
 import onnx.inliner
 import onnx_ir as ir
@@ -9,6 +11,7 @@ import onnx_ir as ir
 from passes.graph.graphs import is_operator
 from passes.typing import TypeValuesPass
 from rewriter.backends.optimized_graph import before_placement
+from rewriter.backends.providers import settings_of
 from rewriter.backends.session import BackendError
 from rewriter.model_files import protos
 from rewriter.model_files.model_copies import share
@@ -56,7 +59,8 @@ def place(model: ir.Model, target: Target) -> PredictedPlacement | None:
     loaded = protos.from_proto(copy)
     TypeValuesPass()(loaded)
     notes += [*_layout_note(loaded, table), *_cast_note(model, table)]
-    return predict(loaded, table, "; ".join(notes))
+    found = predict(loaded, table, "; ".join(notes))
+    return dataclasses.replace(found, settings=settings_of(target.device))
 
 
 def _too_much(model: ir.Model) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -50,6 +50,7 @@ class PredictedPlacement:
         copies_per_iteration: How many of them are copied in every iteration of a loop.
         looped: The loops with copies in each iteration, by path, and how many.
         note: What keeps the prediction from being exact; empty where nothing is known to.
+        settings: The entries of the session's configuration that it holds with.
     """
 
     provider: str
@@ -60,6 +61,7 @@ class PredictedPlacement:
     copies_per_iteration: int
     looped: tuple[tuple[str, int], ...] = ()
     note: str = ""
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the placement as plain values."""
@@ -72,6 +74,7 @@ class PredictedPlacement:
             "copies_per_iteration": self.copies_per_iteration,
             "loops_that_copy": [{"path": path, "copies": n} for path, n in self.looped],
             "note": self.note,
+            "settings": dict(self.settings),
         }
 
 

@@ -192,6 +192,10 @@ def _placement_lines(placement: Record, target: str) -> list[str]:
         f"{one['path']}: {_count(one['copies'], 'copy')} in each iteration"
         for one in placement["loops_that_copy"]
     ]
+    lines += [
+        f"with {key} = {value} in the session's configuration, which computes int64 in 32 bits"
+        for key, value in placement["settings"].items()
+    ]
     return [*lines, *filter(None, [placement["note"]])]
 
 

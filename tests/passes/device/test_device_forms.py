@@ -9,7 +9,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.device.device_forms import WIDENED, DeviceFormsPass
+from passes.device.device_forms import DeviceFormsPass
+from passes.device.moved_forms import WIDENED
 from passes.graph.graphs import all_nodes
 from rewriter.backends import run
 from rewriter.model_files.checking import check

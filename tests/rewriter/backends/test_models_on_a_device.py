@@ -15,6 +15,7 @@ import pytest
 import rewriter
 from passes.tensors.io import TensorIo
 from rewriter.backends import BackendError, PlacementError, open_session
+from rewriter.backends.onnxruntime import OnnxruntimeSession
 from rewriter.backends.session import has_nothing
 from rewriter.errors import ModelError
 from rewriter.feeding.feeds import read_expected, read_feeds
@@ -36,12 +37,13 @@ MODELS = [path for path in (*EXPORTED, *PIPELINES) if path.stem not in UNLIKE]
 @pytest.fixture(
     params=[
         pytest.param("webgpu", marks=pytest.mark.full),
+        pytest.param("webgpu-int64", marks=pytest.mark.full),
         pytest.param("cuda", marks=pytest.mark.cuda),
     ]
 )
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     name: str = request.param
-    if name == "webgpu":
+    if name.startswith("webgpu"):
         if reason := software_gpu.why_not():
             pytest.skip(reason)
         software_gpu.start()
@@ -70,7 +72,7 @@ def test_a_rewritten_model_is_right_on_the_device(
         expected = read_expected(vector, path)
         assert expected is not None
         feeds = read_feeds(vector, path)
-        if device == "webgpu" and has_nothing(feeds):
+        if device.startswith("webgpu") and has_nothing(feeds):
             continue  # some of its kernels fail on tensors without elements: docs/guide/limits.md
         found = outputs_as_lists(passed, session.run(feeds))
         difference = compare(expected, found, rtol=2e-3, atol=2e-4)
@@ -85,11 +87,26 @@ def test_images_of_any_size_are_right_on_the_device(name: str, channels: int, de
     old = open_session(plain_expansion(given), "onnxruntime")
     (value,) = take(given).model.graph.inputs
     assert value.dtype is not None
-    for count, most in [(1, 40), (2, 90), (7, 20)]:
+    # All of it on a software adapter takes minutes for larger ones.
+    sizes = [(1, 12), (2, 9)] if device == "webgpu-int64" else [(1, 40), (2, 90), (7, 20)]
+    for count, most in sizes:
         feeds = {value.name: drawn(count, channels, most, value.dtype.numpy())}
         found = outputs_as_lists(TensorIo.read(new), passed.run(feeds))
         difference = compare(old.run(feeds), found, rtol=1e-5, atol=1e-6)
         assert difference.equal, f"{count} images: {difference.message}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "channels"), IMAGES.items(), ids=str)
+def test_images_of_any_size_leave_no_node_on_the_host(name: str, channels: int) -> None:
+    """With `session.disable_cpu_ep_fallback`."""
+    if reason := software_gpu.why_not():
+        pytest.skip(reason)
+    software_gpu.start()
+    after = rewriter.optimize(
+        as_given(name, channels), target="onnxruntime-webgpu-int64", tensor_io=True
+    )
+    assert OnnxruntimeSession(after, None, "webgpu-int64", whole=True)
 
 
 def test_webgpu_spreads_no_scalar_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

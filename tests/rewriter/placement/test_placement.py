@@ -79,6 +79,14 @@ CASES = {
         0,
         0,
     ),
+    "int64 on WebGPU with its setting": (
+        "g (int64[N] x) => (int64[N] y) { a = Add (x, x) y = Mod (a, x) }",
+        "webgpu-int64",
+        1,
+        [("Mod", "no WebGPU kernel")],
+        2,
+        0,
+    ),
     "WebGPU is asked twice": (
         """g (float[N] x) => (int32[1,K] e, int32[2] m) {
             s = Shape (x)  h = NonZero (s)  i = Cast <to = 6> (h)  e = Mul (i, i)
@@ -213,6 +221,22 @@ def test_the_command_line_requires_it(
     assert "tried: target reached" not in told.err + told.out
 
 
+def test_the_setting_of_a_device_is_named(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "relu.onnx"
+    onnx.save(parse(CASES["all on the device"][0]), path)
+    entry = "ep.webgpuexecutionprovider.enableInt64"
+    assert seqmap("explain", path, "--target", "webgpu-int64") == 0
+    assert f"with {entry} = 1 in the session's configuration" in capsys.readouterr().out
+    assert seqmap("explain", path, "--target", "webgpu-int64", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["report"]["placement"]["settings"] == {entry: "1"}
+    found = place(from_proto(parse(CASES["all on the device"][0])), find_target("webgpu"))
+    assert found is not None
+    assert found.to_dict()["settings"] == {}
+
+
 @pytest.mark.parametrize("name", sorted({row.kernels for row in TARGETS.values()} - {""}))
 def test_tables_are_in_the_package(name: str) -> None:
     assert (TABLES / f"{name}.csv").is_file()
@@ -331,10 +355,11 @@ def test_a_real_device_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> No
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("device", ["webgpu", "webgpu-int64"])
 @pytest.mark.parametrize("paths", [DEMO, pytest.param(ZOO, marks=pytest.mark.full)])
 def test_webgpu_places_models_as_predicted(
-    tmp_path: pathlib.Path, paths: list[pathlib.Path]
+    tmp_path: pathlib.Path, paths: list[pathlib.Path], device: str
 ) -> None:
     if reason := software_gpu.why_not():
         pytest.skip(reason)
-    compare(placed("webgpu", written(tmp_path, paths, "webgpu"), None), len(paths), MERGED)
+    compare(placed(device, written(tmp_path, paths, device), None), len(paths), MERGED)

@@ -8,6 +8,7 @@ import pytest
 
 import rewriter
 from benchmarks.placement import count, measure
+from rewriter.target_table import TargetName
 
 ROOT = pathlib.Path(__file__).parents[3]
 PLACED, WHOLE, SHAPES_AT_MOST = 130, 78, 120
@@ -26,10 +27,11 @@ def test_the_zoo_does_not_leave_the_device() -> None:
     assert found["copying in each iteration"] == 0
 
 
+@pytest.mark.parametrize("target", ["onnxruntime-cuda", "onnxruntime-webgpu-int64"])
 @pytest.mark.parametrize("name", ["authored/images.onnx", "demo/pad_to_largest.onnxtxt"])
-def test_images_of_any_size_stay_on_the_device(name: str) -> None:
+def test_images_of_any_size_stay_on_the_device(name: str, target: TargetName) -> None:
     model = ROOT / "models" / name
-    report = rewriter.explain(model, target="onnxruntime-cuda", tensor_io=True)
+    report = rewriter.explain(model, target=target, tensor_io=True)
     placement = report.placement
     assert placement is not None
     assert not placement.host

@@ -1,0 +1,139 @@
+"""Forms for a device that computes int64 in 32 bits, and those of bytes on it: equal, all there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.device.device_forms import DeviceFormsPass
+from rewriter.backends import BackendError, open_session, run
+from rewriter.backends.onnxruntime import OnnxruntimeSession
+from rewriter.model_files.checking import check
+from rewriter.placement.device_kernels import kernels_of
+from rewriter.placement.placing import place
+from rewriter.target_table import find_target
+from tests import software_gpu
+
+TABLE = "webgpu-int64"
+NUMBERS = np.array([[0, -1, 2**31 - 1, -(2**31)], [70000, -70000, 65536, -65537]])
+SMALL = NUMBERS % 1000 - 500
+BYTES = np.array([[3, 255, 0], [255, 7, 7]], np.uint8)
+X = "int64[N,M] x"
+# Inputs with their types, result with its type, body, feeds.
+CASES = {
+    "running sum": (X, "int64[N,M] y", "y = CumSum (x, one)", [SMALL]),
+    "greatest": (X, "int64[N] y", "y = ReduceMax <keepdims = 0> (x, ones)", [NUMBERS]),
+    "least": (X, "int64[N] y", "y = ReduceMin <keepdims = 0> (x, ones)", [NUMBERS]),
+    "squeezed": ("int64[1,M] x", "int64[M] y", "y = Squeeze (x, zeros)", [NUMBERS[1:]]),
+    "turned": (X, "int64[M,N] y", "y = Transpose <perm = [1, 0]> (x)", [NUMBERS]),
+    "turned, nothing": (X, "int64[M,N] y", "y = Transpose <perm = [1, 0]> (x)", [NUMBERS[:0]]),
+    "split": (
+        "int64[N,4] x",
+        "int64[N,2] y",
+        "a, b = Split <axis = 1, num_outputs = 2> (x)  y = Max (a, b)",
+        [NUMBERS],
+    ),
+    "picked": (
+        f"{X}, int64[N,K] i",
+        "int64[N,K] y",
+        "y = GatherElements <axis = 1> (x, i)",
+        [NUMBERS, np.array([[3, -1, 0], [1, 1, -4]])],
+    ),
+    "cut": (X, "int64[N,K] y", "y = Slice (x, ones, far, ones)", [NUMBERS]),
+    "written": (
+        f"{X}, int64[N,K] i, int64[N,K] u",
+        "int64[N,M] y",
+        "y = ScatterElements <axis = 1> (x, i, u)",
+        [NUMBERS, np.array([[0, 2], [3, 1]]), NUMBERS[:, 2:]],
+    ),
+    "distance from zero": (X, "int64[N,M] y", "y = Abs (x)", [SMALL]),
+    "negative": (X, "int64[N,M] y", "y = Neg (x)", [SMALL]),
+    "sign": (X, "int64[N,M] y", "y = Sign (x)", [NUMBERS]),
+    "sign of floats": (
+        "float[N] x",
+        "float[N] y",
+        "y = Sign (x)",
+        [np.float32([np.nan, -0.0, np.inf, -3, 0, 2])],
+    ),
+    "either": (
+        "float[N] x",
+        "bool[N] y",
+        "f = Cast <to = 1> (one)  a = Less (x, f)  b = Equal (x, f)  y = Or (a, b)",
+        [np.float32([0, 1, 2])],
+    ),
+    "joined bytes": (
+        "uint8[N,M] x",
+        "uint8[K,M] y",
+        "y = Concat <axis = 0> (x, x)",
+        [BYTES],
+    ),
+    "cut bytes": ("uint8[N,M] x", "uint8[N,K] y", "y = Slice (x, ones, far, ones)", [BYTES]),
+    "shape of bytes": (
+        "uint8[N,M] x",
+        "float[N,M] y",
+        "s = Shape (x)  f = Cast <to = 1> (one)  y = Expand (f, s)",
+        [BYTES],
+    ),
+}
+CONSTANTS = "int64 one = {1}, int64[1] ones = {1}, int64[1] zeros = {0}, int64[1] far = {9999}"
+
+
+def model_of(inputs: str, result: str, body: str) -> onnx.ModelProto:
+    text = f"g ({inputs}) => ({result}) <{CONSTANTS}> {{ {body} }}"
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+
+
+def formed(before: onnx.ModelProto) -> ir.Model:
+    model = ir.from_proto(onnx.load_from_string(before.SerializeToString()))
+    forms = DeviceFormsPass(kernels_of(TABLE, model), short_int64=True)
+    assert forms(model).modified
+    check(model)
+    assert not forms(model).modified
+    return model
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("inputs", "result", "body", "feeds"), CASES.values(), ids=CASES)
+def test_forms_compute_the_same(inputs: str, result: str, body: str, feeds: list) -> None:
+    before = model_of(inputs, result, body)
+    model = formed(before)
+    placement = place(model, find_target(TABLE))
+    assert placement is not None
+    assert placement.host == ()
+    named = dict(zip((value.name for value in before.graph.input), feeds, strict=True))
+    expected, found = run(before, named)["y"], run(model, named)["y"]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    if software_gpu.why_not():
+        return
+    software_gpu.start()
+    # The compiler of shaders may take it that nothing is NaN.
+    skipped = np.isnan(expected)
+    whole = OnnxruntimeSession(ir.to_proto(model), None, TABLE, whole=True)
+    np.testing.assert_array_equal(whole.run(named)["y"][~skipped], expected[~skipped])
+
+
+def test_without_the_setting_int64_stays_on_the_host() -> None:
+    model = ir.from_proto(model_of(*CASES["greatest"][:3]))
+    assert not DeviceFormsPass(kernels_of("webgpu", model))(model).modified
+
+
+ADDED = "g (int64[N] x) => (int64[N] y) { y = Add (x, x) }"
+
+
+def test_the_device_adds_int64_in_32_bits() -> None:
+    """Why the setting has a target of its own: docs/guide/placement.md."""
+    if reason := software_gpu.why_not():
+        pytest.skip(reason)
+    software_gpu.start()
+    added = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {ADDED}')
+    numbers = {"x": np.array([-3, 2**30 - 1, 2**40])}
+    session: Any = OnnxruntimeSession(added, None, TABLE, whole=True)
+    assert session.run(numbers)["y"].tolist() == [-6, 2**31 - 2, 0]
+    assert open_session(added, device="webgpu-int64").run(numbers)["y"][0] == -6
+    with pytest.raises(BackendError, match="takes no node"):
+        open_session(added, device="webgpu")

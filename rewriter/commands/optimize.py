@@ -26,6 +26,7 @@ from rewriter.commands import (
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.commands.standard_output import write_model
+from rewriter.feeding.feed_files import read_feeds
 from rewriter.feeding.packed import declare_packed
 from rewriter.model_files import files, models, protos, weights
 from rewriter.proof.blaming import Ceilings
@@ -113,6 +114,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         output_place.check_place(args.output, is_folder=args.tensor_io == "triton")
     with console.progress("reading"):
         model = options.read_model(args.input)
+        if args.inputs is not None:
+            read_feeds(args.inputs, model)  # a file that is unusable is told before any work
     if args.packed:
         declare_packed(model, dict(args.packed))
     if not args.dry_run:

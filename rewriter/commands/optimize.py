@@ -114,8 +114,6 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         output_place.check_place(args.output, is_folder=args.tensor_io == "triton")
     with console.progress("reading"):
         model = options.read_model(args.input)
-        if args.inputs is not None:
-            read_feeds(args.inputs, model)  # a file that is unusable is told before any work
     if args.packed:
         declare_packed(model, dict(args.packed))
     if not args.dry_run:
@@ -133,6 +131,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         reports.deliver_report(report, args, console)
     elif args.target == _AS_GIVEN and _is_unchanged(model, result):
         refuse_invalid(model)
+        if args.inputs is not None:
+            read_feeds(args.inputs, model)  # nothing else would tell that the file is unusable
         report = report.with_loading(_loaded(result.model, Check(()), args, console))
         reports.deliver_report(report, args, console)
         console.say(_UNCHANGED)

@@ -114,7 +114,8 @@ class Code(enum.StrEnum):
     RECURRENCE = (
         "recurrence",
         "a carried value depends on its own past",
-        "it stays a loop; what does not depend on that value runs beside it where that pays",
+        "nothing; it stays a loop, and what does not depend on that value runs beside it where "
+        "that pays",
     )
     CARRIED_OFFSET = (
         "carried-offset",
@@ -183,7 +184,7 @@ class Reason:
 
 def is_no_remedy(remedy: str) -> bool:
     """Whether a remedy says that there is none."""
-    return remedy.startswith(("nothing", "it stays a loop"))
+    return remedy.startswith("nothing")
 
 
 class Decline(Exception):

@@ -95,6 +95,7 @@ def test_the_front_page_is_short() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.quick  # each of them, not one in so many
 @pytest.mark.parametrize("block", COMMANDS, ids=lambda text: text.splitlines()[0][:60])
 @pytest.mark.usefixtures("place")
 def test_commands(block: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +105,8 @@ def test_commands(block: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(words) == 0, f"{line}: {capsys.readouterr().err}"
 
 
+@pytest.mark.long
+@pytest.mark.quick  # each of them, not one in so many
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[-1][:60])
 def test_snippets(snippet: str, place: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     if any(word in snippet for word in REGISTERS):

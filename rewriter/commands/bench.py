@@ -108,13 +108,15 @@ def _sizes(text: str) -> tuple[str, tuple[int, ...]]:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not of the form 1..4096, 1,64 or N=1,64"
         ) from error
-    if min(sizes) < 1:
+    if min(sizes, default=0) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} holds no numbers from 1 on")
     return name, tuple(sorted(set(sizes)))
 
 
 def _between(first: int, last: int) -> list[int]:
-    """Return sizes that grow by four, and the last."""
+    """Return sizes that grow by four, and the last; none where the last is less than the first."""
+    if last < first:
+        return []
     sizes = [first]
     while 0 < sizes[-1] * _STEP < last:
         sizes.append(sizes[-1] * _STEP)

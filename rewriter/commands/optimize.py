@@ -26,6 +26,7 @@ from rewriter.commands import (
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.commands.standard_output import write_model
+from rewriter.feeding.feed_files import read_feeds
 from rewriter.feeding.packed import declare_packed
 from rewriter.model_files import files, models, protos, weights
 from rewriter.proof.blaming import Ceilings
@@ -130,6 +131,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         reports.deliver_report(report, args, console)
     elif args.target == _AS_GIVEN and _is_unchanged(model, result):
         refuse_invalid(model)
+        if args.inputs is not None:
+            read_feeds(args.inputs, model)  # nothing else would tell that the file is unusable
         report = report.with_loading(_loaded(result.model, Check(()), args, console))
         reports.deliver_report(report, args, console)
         console.say(_UNCHANGED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
@@ -30,10 +31,15 @@ __all__ = [
 
 LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
 _URL = re.compile(r"(https?|s3|gs|hf|file):/+")
+_TEXT = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<", b"#")
 _LFS = b"version https://git-lfs"
 _KINDS = (
     (0, b"PK\x03\x04", "a zip archive, as PyTorch and Keras write: export it to ONNX first"),
     (0, b"\x80\x02", "a pickle, as torch.save writes: export the model with torch.onnx.export"),
+    (0, b"\x80\x04", "a pickle: convert the model in it, one of scikit-learn with skl2onnx"),
+    (0, b"\x80\x05", "a pickle: convert the model in it, one of scikit-learn with skl2onnx"),
+    (0, b"<!DOCTYPE html", "a page of the web: download the model that it shows"),
+    (0, b"<html", "a page of the web: download the model that it shows"),
     (0, b"\x89HDF", "an HDF5 file, as Keras writes: convert the model with tf2onnx"),
     (4, b"TFL3", "a TensorFlow Lite model: convert it with tf2onnx"),
     (4, b"ORTM", "in onnxruntime's own format: use the ONNX model that it was made from"),
@@ -87,7 +93,7 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def decode(data: bytes, name: str) -> onnx.ModelProto:
-    """Read a model whose form its first byte tells: text begins with ``<`` or ``#``.
+    """Read a model whose first bytes tell its form: text has a byte order mark, ``<`` or ``#``.
 
     Args:
         data: The bytes.
@@ -98,7 +104,7 @@ def decode(data: bytes, name: str) -> onnx.ModelProto:
     """
     if not data:
         raise ModelError(f"{name} is empty: export the model again")
-    return parse(data, name) if data.lstrip().startswith((b"<", b"#")) else _decode(data, name)
+    return parse(data, name) if data.lstrip().startswith(_TEXT) else _decode(data, name)
 
 
 def encode(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> bytes:

@@ -36,6 +36,16 @@ __all__ = [
 ]
 
 
+_CONVERTERS = (
+    ("sklearn", "skl2onnx.to_onnx"),
+    ("keras", "tf2onnx.convert.from_keras"),
+    ("tensorflow", "tf2onnx.convert"),
+    ("torch", "torch.onnx.export"),
+    ("onnxruntime", "onnx.load of the file that it was opened from"),
+)
+"""Packages whose objects are taken for models, and what makes a model of one."""
+
+
 class ModelKind(enum.Enum):
     """The kind of model that a caller handed in, and so gets back."""
 
@@ -93,18 +103,25 @@ def take(model: AnyModel) -> Taken:
         proto = graphsurgeon.to_proto(model)
         _check_message(proto)
         return Taken(protos.from_proto(proto), ModelKind.GRAPHSURGEON, None, model)
-    inner = getattr(model, "model", None)
-    if isinstance(inner, ir.Model) and hasattr(model, "model_proto"):
-        taken = take(inner)
-        return dataclasses.replace(taken, kind=ModelKind.PROGRAM, original=model)
-    to_proto = getattr(model, "to_model_proto", None)
-    if callable(to_proto):
-        return take(to_proto())
+    inner = _inside(model)
+    if isinstance(inner, ir.Model):
+        return dataclasses.replace(take(inner), kind=ModelKind.PROGRAM, original=model)
+    if inner is not None:
+        return take(inner)
     raise ModelError(
         "a model is a path, an onnx.ModelProto, an onnx_ir.Model, an onnx_graphsurgeon.Graph, an "
         "ONNXProgram of torch.onnx.export or a function of onnxscript; this is of type "
         f"{type(model).__name__}{_meant(model)}"
     )
+
+
+def _inside(model: object) -> ir.Model | onnx.ModelProto | None:
+    """Return the model of an ONNXProgram, or of a function of onnxscript; None for others."""
+    inner = getattr(model, "model", None)
+    if isinstance(inner, ir.Model) and hasattr(model, "model_proto"):
+        return inner
+    to_proto = getattr(model, "to_model_proto", None)
+    return to_proto() if callable(to_proto) else None
 
 
 def _meant(model: object) -> str:
@@ -113,7 +130,11 @@ def _meant(model: object) -> str:
         return ": onnx.load_model_from_string makes a model of bytes"
     if isinstance(model, onnx.GraphProto):
         return ": onnx.helper.make_model makes a model of a graph"
-    return ": give its path, or what onnx.load reads from it" if hasattr(model, "read") else ""
+    if hasattr(model, "read"):
+        return ": give its path, or what onnx.load reads from it"
+    bases = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    told = (f": {converter} makes a model of it" for of, converter in _CONVERTERS if of in bases)
+    return next(told, "")
 
 
 def give(taken: Taken, model: ir.Model) -> AnyModel:
@@ -227,6 +248,8 @@ def _message(
         proto.CopyFrom(model)
     elif graphsurgeon.is_graph(model):
         proto = graphsurgeon.to_proto(model)
+    elif (inner := _inside(model)) is not None:
+        return _message(inner, folder)
     else:
         raise ModelError(f"only a model can be saved, not a {type(model).__name__}")
     _check_message(proto, folder)

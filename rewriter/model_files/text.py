@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from rewriter.model_files.protos import all_tensors, one_line
 
 __all__ = ["parse", "to_text"]
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[(<{\[\])}>]')
 _COMMENTS = frozenset({"doc_string", "metadata_props"})
 
@@ -23,18 +25,20 @@ def parse(data: bytes, name: str) -> onnx.ModelProto:
     """Read ONNX text.
 
     Args:
-        data: The text in UTF-8.
+        data: The text in UTF-8, or in UTF-16 behind a byte order mark, as PowerShell writes it.
         name: What to call the model in an error.
 
     Raises:
         ModelError: If the text is not that of a model; it names line and column.
     """
     try:
-        text = data.decode()
+        text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
         _check_depth(text, name)
         return onnx.parser.parse_model(text)
     except UnicodeDecodeError as error:
-        raise ModelError(f"{name} is not ONNX text: byte {error.start} is not UTF-8") from error
+        raise ModelError(
+            f"{name} is not ONNX text: byte {error.start} is not {error.encoding.upper()}"
+        ) from error
     except onnx.parser.ParseError as error:
         raise ModelError(f"{name} is not ONNX text: {_complaint(error)}") from error
     except (IndexError, RuntimeError, ValueError) as error:  # of the conversion of a number

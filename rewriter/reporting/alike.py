@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["kinds_of", "told_others"]
+__all__ = ["LEAST_ALIKE", "kinds_of", "told_others"]
 
 Record = Mapping[str, Any]
-_LEAST = 3
+LEAST_ALIKE = 3
 """As many maps are told one by one; more are told once if they are alike."""
 _NAMED = 5
 """As many of the others are named."""
@@ -29,7 +29,7 @@ def kinds_of(maps: Sequence[Record], *, each: bool) -> list[tuple[Record, list[s
         groups.setdefault(_said(entry), []).append(entry)
     found: list[tuple[Record, list[str]]] = []
     for first, *others in groups.values():
-        if len(others) < _LEAST:
+        if len(others) < LEAST_ALIKE:
             found += kinds_of([first, *others], each=True)
         else:
             found.append((first, [one["path"] for one in others]))

@@ -11,9 +11,9 @@ from rewriter.reporting.plot import LineChart
 __all__ = ["Bench", "BenchRow"]
 
 _BAR = 3.0
+"""Characters of a bar for each doubling of the speed."""
 _ALIKE = 1.05
 """Within this ratio two times are the same: repeated runs differ by as much."""
-"""Characters of a bar for each doubling of the speed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,11 +115,12 @@ class Bench:
         head = (self.axis, "as given", "rewritten", "faster by")
         cells = [head, *(_cells(row) for row in self.rows)]
         first = 0 if self._has_sizes else 1
-        columns = range(first, 3)
+        columns = range(first, 2 if self.nothing_to_do else 3)
         widths = [max(len(row[i]) for row in cells) for i in columns]
-        lines += [
-            "  ".join([*map(str.rjust, row[first:3], widths), row[3]]).rstrip() for row in cells
-        ]
+        for row in cells:
+            told = [] if self.nothing_to_do else [row[3]]
+            shown = [row[i].rjust(width) for i, width in zip(columns, widths, strict=True)]
+            lines.append("  ".join([*shown, *told]).rstrip())
         return "\n".join([*lines, *filter(None, [self._growth, self._verdict, self.stopped])])
 
     def to_svg(self) -> str:
@@ -166,7 +167,7 @@ class Bench:
         if len(self.rows) < 2 or not self.rows[-2].size:
             return ""
         one, two = self.rows[-2:]
-        told = [f"rewritten {two.after_ms / one.after_ms:.1f}x"]
+        told = [] if self.nothing_to_do else [f"rewritten {two.after_ms / one.after_ms:.1f}x"]
         if one.before_ms and two.before_ms:
             told.insert(0, f"as given {two.before_ms / one.before_ms:.1f}x")
         return f"growth for {two.size / one.size:.3g}x {self.axis}: {', '.join(told)}"
@@ -174,7 +175,7 @@ class Bench:
     @property
     def _verdict(self) -> str:
         if self.nothing_to_do:
-            return "nothing to rewrite: both are the model as given"
+            return "nothing to rewrite: these are the times of the model as given"
         losses = [r.after_ms - r.before_ms for r in self.rows if r.before_ms is not None]
         if not losses:
             return ""

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.reporting.alike import LEAST_ALIKE
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
 
@@ -60,12 +61,19 @@ def target_block(record: Record) -> Block:
 
 
 def _by_cause(unreached: Sequence[Record]) -> list[list[Record]]:
-    """Put together what is left for one cause, and can be taken away by one remedy."""
+    """Put together what is left for one cause, and can be taken away by one remedy.
+
+    What no cause is known of is told one by one, unless the same is said of more than a few.
+    """
     groups: dict[Any, list[Record]] = {}
-    for number, left in enumerate(unreached):
-        key = (left["cause"], left["remedy"]) if left["cause"] else number
+    for left in unreached:
+        key = (left["cause"] or left["reason"], left["remedy"])
         groups.setdefault(key, []).append(left)
-    return list(groups.values())
+    together: list[list[Record]] = []
+    for group in groups.values():
+        is_told_once = group[0]["cause"] or len(group) > LEAST_ALIKE
+        together += [group] if is_told_once else [[left] for left in group]
+    return together
 
 
 def _how_reached(loading: Record | None) -> str:

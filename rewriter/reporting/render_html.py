@@ -119,9 +119,10 @@ def _head(name: str, record: Record, version: str, command: str, date: str) -> s
         f"seqmap {version}" if version else "",
         date,
     ]
+    shown = [f"<span>{safe(fact)}</span>" for fact in facts if fact]
     lines = [
         f"<header><h1>{safe(name)}</h1>",
-        f'<p class="meta">{safe(" · ".join(filter(None, facts)))}</p>',
+        f'<p class="meta">{" · ".join(shown)}</p>',
         f'<p class="meta"><code>{safe(command)}</code></p>' if command else "",
         f'<p class="answer{"" if record["reached"] else " bad"}">{safe(record["headline"])}</p>',
         "</header>",

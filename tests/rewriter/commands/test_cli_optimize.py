@@ -143,6 +143,17 @@ class TestOptimize:
         assert seqmap("optimize", rows, out, "--inputs", feeds) == 0
         assert "verified on 1 of 1 feeds" in capsys.readouterr().out
 
+    def test_a_file_that_is_not_there_is_told_though_nothing_is_to_do(
+        self, tmp_path: Path, capsys: Capture
+    ) -> None:
+        source = write(
+            tmp_path / "in.onnxtxt", HEADER + "g (float[N] x) => (float[N] y) { y = Neg (x) }"
+        )
+        words = ("optimize", source, tmp_path / "out.onnx", "--inputs", tmp_path / "feeds.npz")
+        assert seqmap(*words) == 1
+        assert "feeds.npz" in capsys.readouterr().err
+        assert not (tmp_path / "out.onnx").exists()
+
     def test_promises_are_recorded(self, ragged: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.onnx"
         words = ("--uniform", "xs", "--input-shape", "xs=3", "--trust-types")

@@ -324,7 +324,8 @@ NESTED = onnx.parser.parse_model(EVERYTHING).SerializeToString()
             b'<ir_version: 9, opset_import: ["" : 18]> g () => () { y = Elu <alpha = 1e9999> (x) }',
             "{} is not ONNX text: a number in it is too large",
         ),
-        ("a.onnxtxt", b"\xff\xfe", "{} is not ONNX text: byte 0 is not UTF-8"),
+        ("a.onnxtxt", b"\xfe\xfe", "{} is not ONNX text: byte 0 is not UTF-8"),
+        ("a.onnxtxt", b"\xff\xfe<", "{} is not ONNX text: byte 2 is not UTF-16-LE"),
     ],
     ids=lambda value: None if isinstance(value, bytes) else str(value)[:40],
 )

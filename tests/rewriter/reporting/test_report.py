@@ -195,6 +195,16 @@ def test_what_is_left_for_one_cause_is_told_once() -> None:
     assert len(report.to_dict()["unreached"]) == 6
 
 
+def test_the_same_of_many_nodes_is_told_once() -> None:
+    left = [Unreached(f"n{i}", "SequenceAt", "it rules out SequenceAt", "wait") for i in range(4)]
+    report = Report([], OperatorCounts(), OperatorCounts(), blocked=left)
+    assert report.to_text().endswith(
+        "  n0 (SequenceAt): it rules out SequenceAt\n"
+        "      and 3 more for this reason: 3 SequenceAt\n"
+        "      remedy: wait\n"
+    )
+
+
 def test_text_of_a_model_without_maps() -> None:
     line = "holds no map, no loop, no sequence; nothing to do\n"
     assert UNTOUCHED.to_text() == line

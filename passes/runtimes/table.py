@@ -19,6 +19,7 @@ from passes.runtimes import (
     choices,
     contractions,
     empties,
+    inferred_sizes,
     integers,
     loops,
     matrix_products,
@@ -142,6 +143,12 @@ DEFECTS: tuple[Defect, ...] = (
         ("Resize",),
         reshapes.is_to_sizes_of_unknown_number,
         reshapes.to_so_many_sizes,
+    ),
+    _onnxruntime(
+        "branch-of-another-size",
+        ("Resize", *inferred_sizes.POOLS),
+        inferred_sizes.is_of_another_size,
+        inferred_sizes.behind_a_cut,
     ),
     _onnxruntime(
         "expand-to-nothing",

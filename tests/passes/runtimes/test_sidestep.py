@@ -852,3 +852,48 @@ def test_a_scan_along_another_axis_of_what_has_no_known_rank(shape: tuple[int, .
     assert SidestepDefectsPass()(model).modified
     x = np.full(shape, "a", object)
     np.testing.assert_array_equal(run(ir.to_proto(model), {"x": x}), x)
+
+
+IN_A_BRANCH = {
+    "a size that floats round": "y = Resize (e, , k)",
+    "a window behind the end": "y = MaxPool <kernel_shape = [1, 2], strides = [1, 6], {}> (e)",
+    "a window that begins at the end": """y = AveragePool <kernel_shape = [1, 2], strides = [1, 3],
+        pads = [0, 0, 0, 1], {}> (e)""",
+    "windows of one place": "y = LpPool <kernel_shape = [1, 1], strides = [1, 4], {}> (e)",
+    "places of windows": "z, y = MaxPool <kernel_shape = [1, 1], strides = [1, 4], {}> (e)",
+}
+"""What is made of six places ``e``, of which inference has another number than onnxruntime."""
+
+
+@pytest.mark.parametrize("opset", [18, 22])
+@pytest.mark.parametrize("name", IN_A_BRANCH)
+def test_a_branch_yields_what_its_kernels_make(name: str, opset: int) -> None:
+    made = IN_A_BRANCH[name].format("ceil_mode = 1")
+    outside = f"""g (float[1, 1, 1, 6] e, bool c) => (float[A, B, C, D] r)
+        <float[4] k = {{1.0, 1.0, 1.0, 0.8333333}}> {{ {made} r = Cast <to = 1> (y) }}"""
+    inside = f"""g (float[1, 1, 1, 6] e, bool c) => (float[A, B, C, D] r)
+        <float[4] k = {{1.0, 1.0, 1.0, 0.8333333}}> {{
+            r = If (c) <then_branch = t () => (float[A, B, C, D] a) {{
+                {made} a = Cast <to = 1> (y) }},
+                else_branch = f () => (float[A, B, C, D] b) {{ b = Neg (e) }}> }}"""
+    feeds = {"e": np.arange(6, dtype=np.float32).reshape(1, 1, 1, 6), "c": np.array(True)}
+    after = SidestepDefectsPass()(ir.from_proto(parse(inside, opset))).model
+    found = run(ir.to_proto(after), feeds)
+    np.testing.assert_array_equal(found, run(parse(outside, opset), feeds))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_copied_body_yields_what_its_kernels_make(count: int) -> None:
+    model = parse(
+        """g (float[N, 1, 1, 6] x) => (float[N, 1, 1, P] r)
+        <int64 zero = {0}, bool yes = {1}, float[3] k = {1.0, 1.0, 0.8333333}> {
+            s = Shape (x) n = Gather (s, zero)
+            r = Loop (n, yes) <body = b (int64 i, bool c) => (bool d, float[1, 1, Q] y) {
+                d = Identity (c) e = Gather (x, i) y = Resize (e, , k) }> }"""
+    )
+    feeds = {"x": np.random.default_rng(count).random((count, 1, 1, 6), np.float32)}
+    expected = run(model, feeds)
+    for strategy in ("auto", "fuse"):
+        np.testing.assert_array_equal(
+            run(rewrite(model, strategy=strategy).model, feeds), expected
+        )

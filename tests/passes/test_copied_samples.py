@@ -19,7 +19,9 @@ MAPS = """g (float[T, 4] x, int64[B] n, float[4] w) => ({outputs}) {{
     a = Constant <value_ints = [0]> ()
     {maps}
 }}"""
-SUM = "body = b (float[L, 4] e) => (float[4] o) { p = Mul (e, w) o = ReduceSum <keepdims = 0> (p, a) }"
+SUM = """body = b (float[L, 4] e) => (float[4] o) {
+    p = Mul (e, w) t = ReduceSum <keepdims = 0> (p, a) v = Tanh (e)
+    u = ReduceSum <keepdims = 0> (v, a) o = Add (t, u) }"""
 GRAPHS = {
     "bags": bags("ReduceSum"),
     "stacked": MAPS.format(
@@ -39,7 +41,8 @@ GRAPHS = {
 READS = """SequenceMap (s) <body = b (float[L, 4] e) => (float[{dims}] o) {{
     {position} c = Constant <value_ints = [{axis}]> ()
     f = Gather <axis = 1> (e, k) g = Unsqueeze (f, c) h = Exp (g) p = Neg (h) r = Tanh (p)
-    o = ReduceSum <keepdims = 0> (r, {sums}) }}>"""
+    m = ReduceSum <keepdims = 0> (r, {sums}) u = ReduceSum <keepdims = 0> (p, {sums})
+    o = Add (m, u) }}>"""
 GRAPHS |= {
     f"column {name}": MAPS.format(
         outputs=f"float[B, {dims}] y",

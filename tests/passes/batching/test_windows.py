@@ -70,7 +70,8 @@ def test_windows_are_one_gather(axis: int, hop: int, width: int, past: int) -> N
     model = onnx.parser.parse_model(text)
     new = rewriter.optimize(model)
     found = operators(new)
-    assert (found["Gather"], found["If"], found["Loop"]) == (2, 0, 0)  # the size, and the windows
+    read = 2 if hop > 1 else 1  # the windows, and the size that is divided
+    assert (found["Gather"], found["If"], found["Loop"]) == (read, 0, 0)
     for size in (width, width + 1, 40, 61):
         shape = (size, 3) if axis == 0 else (3, size)
         x = np.random.default_rng(size).standard_normal(shape).astype(np.float32)

@@ -90,7 +90,7 @@ class TestValidate:
         out, page = tmp_path / "out.onnx", tmp_path / "page.html"
         words = ("--no-verify", "--json", "--report", page)
         assert seqmap("optimize", rows, out, *words) == 0
-        told = f"file {rows.stat().st_size} B → {out.stat().st_size} B · "
+        told = f"<span>file {rows.stat().st_size} B → {out.stat().st_size} B</span>"
         assert told in page.read_text("utf-8")
         report = json.loads(capsys.readouterr().out)["report"]
         sizes = {one: report[one]["file_bytes"] for one in ("given", "new")}

@@ -112,13 +112,6 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {"a": numbers(3), "c": numbers(5)},
         "m: 2 copies, 2 nodes",
     ),
-    "columns of an input": (
-        "(float[N,2] a) => (seq(float[K]) y)",
-        "c = Transpose (a) s = SplitToSequence <keepdims = 0> (c) "
-        f"[m] y = SequenceMap (s) <{RELU}>",
-        {"a": np.ones((3, 2), np.float32)},
-        "m: 2 copies, 2 nodes",
-    ),
     "two sequences, the second longer": (
         "(float[N] a, float[M] c) => (seq(float[K]) y)",
         "s = SequenceConstruct (a, c) t = SequenceConstruct (c, c, a) "

@@ -67,7 +67,7 @@ def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typi
     """
     for result in site.results:
         node = written[result.value].producer()
-        if result.kind != "sequence" or not is_operator(node, "SplitToSequence"):
+        if not is_operator(node, "SplitToSequence"):
             continue
         tensor, axis = operand(node, 0), node.attributes.get_int("axis", 0)
         is_new_axis = len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1)

@@ -38,11 +38,10 @@ def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | 
     if node.op_type == "Range":
         return _counted(evaluator, node)
     if node.op_type == "Expand":
-        dims, rank = evaluator.dims(node.inputs[0]), evaluator.rank(node.inputs[1])
-        sizes = evaluator.dims(node.inputs[1])
-        if dims is None or any(dim != 1 for dim in dims) or rank != 1:
+        dims, count = (evaluator.dims(value) for value in node.inputs)
+        if dims is None or any(dim != 1 for dim in dims) or count is None or len(count) != 1:
             return None
-        if sizes is None or not isinstance(sizes[0], int) or sizes[0] < len(dims):
+        if not isinstance(count[0], int) or count[0] < len(dims):
             return None
     return number_at(evaluator, operand(node, node.op_type == "Expand"), axis)
 

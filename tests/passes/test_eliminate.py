@@ -137,6 +137,13 @@ def test_what_is_cut_and_joined_again_is_the_tensor_itself(attributes: str) -> N
     assert [node.op_type for node in after.graph.node] == ["Identity"]
 
 
+def test_one_part_without_a_row_is_that_part() -> None:
+    body = """k = Constant <value = int64[1] {0}> () s = SplitToSequence (x, k)
+        y = ConcatFromSequence <axis = 0> (s)"""
+    before = onnx.parser.parse_model(text(body, "float[0,3] x", "float[P,Q] y"))
+    assert sequences(prove(before, {"x": matrix(0, 3)})) == 0
+
+
 CUTS = {
     "rows": ("", ""),
     "rows without keepdims": ("", ", keepdims = 0"),

@@ -197,13 +197,9 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
         tables[at] = _padded(ctx, flat, at, begin, end, total, mode, is_fixed=is_fixed)
     made = dataclasses.replace(flat, tables=tuple(tables))
     if mode == "constant" and has_fill(made):
-        value = _zero(ctx, x) if fill is None else _scalar(ctx, fill)
+        value = _zero(ctx, x) if fill is None else ctx.squeeze(fill.value, range(fill.rank))
         made = dataclasses.replace(made, fill=value)
     return [ctx.flat(x.value, made)]
-
-
-def _scalar(ctx: Context, x: Batched) -> ir.Value:
-    return x.value if not x.rank else ctx.squeeze(x.value, range(x.rank))
 
 
 def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:

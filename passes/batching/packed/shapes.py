@@ -62,8 +62,8 @@ def squeeze_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if data.axis in axes:
         return [ctx.stacked(ctx.squeeze(single_rows(ctx, data), [a + 1 for a in sorted(axes)]))]
     inputs = [None if x is None else x.value for x in operands]
-    axis = data.axis - sum(a < data.axis for a in axes)
-    return same_rows(ctx, node, inputs, lengths, axis=axis)
+    kept = [a for a in range(data.rank) if a not in axes]
+    return same_rows(ctx, node, inputs, lengths, axis=kept.index(data.axis))
 
 
 def unsqueeze_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

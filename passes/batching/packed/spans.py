@@ -148,7 +148,7 @@ def _scalar(ctx: Context, number: Linear) -> ir.Value:
     """Return a number that all samples share as an int64 scalar."""
     if number.number is not None:
         return ctx.builder.scalar(number.number)
-    return ctx.op("Squeeze", [ctx.numbers.write(ctx, number), ctx.ints(0)])
+    return ctx.squeeze(ctx.numbers.write(ctx, number), [0])
 
 
 def _width_of_several(ctx: Context, node: ir.Node, axis: int, place: int) -> int | None:

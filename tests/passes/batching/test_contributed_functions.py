@@ -97,3 +97,24 @@ def test_bounds_are_inputs_from_opset_11_on() -> None:
     node = ir.node("FusedConv", [ir.Value(name="x")], attributes, domain="com.microsoft")
     assert fused_function(node, 10) is None
     assert fused_function(node, 11) is not None
+
+
+ATTRIBUTES = {
+    "Conv": 'auto_pad = "VALID", dilations = [2, 1], group = 2, kernel_shape = [3, 3], '
+    "pads = [1, 1, 1, 1], strides = [2, 2]",
+    "Gemm": "alpha = 0.5, beta = 2.0, transA = 1, transB = 1",
+}
+
+
+@pytest.mark.parametrize("op_type", ATTRIBUTES)
+def test_it_keeps_what_the_operator_is_given(op_type: str) -> None:
+    def attributes(domain: str, more: str) -> dict[str, object]:
+        text = f"""{_HEADER} g (float[2,2] x) => (float[] y) {{
+            y = {domain}{op_type} <{ATTRIBUTES[op_type]}{more}> (x, x, x) }}"""
+        node = ir.from_onnx_text(text).graph.node(0)
+        function = fused_function(node, 18)
+        given = node if function is None else next(iter(function))
+        return {name: attribute.value for name, attribute in given.attributes.items()}
+
+    expected = attributes("", "")
+    assert attributes("com.microsoft.Fused", ', activation = "Relu"') == expected

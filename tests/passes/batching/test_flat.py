@@ -427,6 +427,12 @@ def test_windows_that_hang_on_the_size_of_an_image_stay_apart(name: str) -> None
     assert {reason.code for reason in reasons} == {Code.NO_RULE}
 
 
+def test_the_number_that_pads_may_be_a_vector() -> None:
+    """onnxruntime takes one, and exporters write it."""
+    pads = "q = Constant <value_ints = [1, 0, 2, 1]> () v = Constant <value_floats = [7.0]> () "
+    prove_flat(FlatCase("a vector", f"{pads}y = Pad (x, q, v)", "float[H,W]", "float[h,w]"))
+
+
 @pytest.mark.parametrize("amounts", ["0, 0, 1, 1", "0, 0, 1, 0, 0, 1, 0, 0"])
 def test_a_pad_of_more_or_fewer_amounts_than_it_has_axes_has_no_form(amounts: str) -> None:
     """It is an error for each image, as exporters write it that do not know a rank."""

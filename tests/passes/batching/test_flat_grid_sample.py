@@ -68,7 +68,7 @@ CASES = [
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.long
+@pytest.mark.sampled
 def test_points_that_are_no_numbers(mode: str, padding: str) -> None:
     """Those of an image of one row or column are 0 / 0."""
     nodes = ANY.replace(

@@ -209,6 +209,12 @@ def test_a_shape_that_does_not_fit_one_image_is_an_error() -> None:
     prove_flat(case, feeds=[fitting])
 
 
+def test_a_shape_that_fits_by_proof_is_not_compared() -> None:
+    nodes = numbers("t", 0, 0, 3, 1) + "y = Reshape (x, t)"
+    case = FlatCase("", nodes, result="float[h,w,3,1]")
+    assert "Equal" not in {node.op_type for node in reached(case).graph.node}
+
+
 def test_a_dimension_that_may_have_a_meaning() -> None:
     """One that is computed as -1, or as 0, is taken as Reshape takes it."""
     text = (

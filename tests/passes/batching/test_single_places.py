@@ -218,6 +218,16 @@ def test_a_place_that_no_iteration_reads_may_be_missing(place: int, count: int) 
             open_session(one).run(feed)
 
 
+@pytest.mark.parametrize("place", [3, 4, -5])
+def test_a_known_place_that_is_missing_is_read_by_no_iteration(place: int) -> None:
+    """A runtime that looks at shapes refuses the model as given."""
+    text = SHARED.replace("float[N,3] x, int64[1] p", "float[4,3] x")
+    before = model(text.replace(") {", f") <int64[1] p = {{{place}}}> {{", 1))
+    feed = {"x": np.ones((4, 3), np.float32), "z": np.ones((0, 3), np.float32)}
+    made = open_session(read(before).model, "reference").run(feed)
+    assert made["ys"].shape == (0, 3)
+
+
 CROSSED = """g (float[N,5,6] x, float[5,6] w, int64[N] p, int64[N] q) => (float[N,?] rs) {{
     t = Constant <value = bool {{1}}> ()
     count = Size (p)

@@ -52,6 +52,41 @@ def test_flags(flag: str, names: str) -> None:
     assert all(getattr(row, flag) for row in rows if row.op_type in flagged)
 
 
+FOREIGN_ROUNDING = """
+    ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.SVMClassifier
+    ai.onnx.ml.SVMRegressor ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier
+    ai.onnx.ml.TreeEnsembleRegressor com.microsoft.BiasGelu com.microsoft.FastGelu
+    com.microsoft.FusedMatMul com.microsoft.Gelu com.microsoft.QuickGelu
+    com.microsoft.SkipLayerNormalization com.microsoft.SkipSimplifiedLayerNormalization
+"""
+FOREIGN_DISCRETE = """
+    ai.onnx.ml.Binarizer ai.onnx.ml.CategoryMapper ai.onnx.ml.LabelEncoder
+    ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.OneHotEncoder
+    ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor ai.onnx.ml.TreeEnsemble
+    ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
+"""
+FOREIGN_TOTAL = """
+    ai.onnx.ml.Binarizer ai.onnx.ml.CategoryMapper ai.onnx.ml.LabelEncoder
+    com.microsoft.BiasGelu com.microsoft.FastGelu com.microsoft.FusedMatMul com.microsoft.Gelu
+    com.microsoft.QuickGelu
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "names"),
+    [
+        ("rounding", FOREIGN_ROUNDING),
+        ("discrete", FOREIGN_DISCRETE),
+        ("total", FOREIGN_TOTAL),
+        ("draws", ""),
+    ],
+)
+def test_flags_of_operators_that_are_not_onnx_own(flag: str, names: str) -> None:
+    rows = [row for row in table.rows() if isinstance(row, table.Row) and row.domain]
+    flagged = {f"{row.domain}.{row.op_type}" for row in rows if getattr(row, flag)}
+    assert flagged == set(names.split())
+
+
 FIRST_AXIS_ALONE = """
     AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Det Einsum GRU
     GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
@@ -69,10 +104,19 @@ TWO_AXES = """
 """
 
 
+FOREIGN_ANY_AXIS = """
+    ArrayFeatureExtractor Binarizer CategoryMapper Gelu LabelEncoder OneHotEncoder QuickGelu
+"""
+FOREIGN_TWO_AXES = "Binarizer CategoryMapper Gelu LabelEncoder QuickGelu"
+
+
 def test_axes_that_rules_for_packed_samples_know() -> None:
     rows = [row for row in table._packed.values() if not row.domain]
     assert {row.op_type for row in rows if not row.any_axis} == set(FIRST_AXIS_ALONE.split())
     assert {row.op_type for row in rows if row.two_axes} == set(TWO_AXES.split())
+    foreign = [row for row in table._packed.values() if row.domain]
+    assert {row.op_type for row in foreign if row.any_axis} == set(FOREIGN_ANY_AXIS.split())
+    assert {row.op_type for row in foreign if row.two_axes} == set(FOREIGN_TWO_AXES.split())
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,11 @@ SEVERAL = {
         "a = Constant <value = int64[1] {-1}> () y = ReduceProd <keepdims = 0> (x, a)",
         np.array([[2**40, 3, 5], [0, 1, 2]]),
     ),
+    "product of one size in each row": (
+        "(int64[N,1] x) => (int64[N] y)",
+        "a = Constant <value = int64[1] {-1}> () y = ReduceProd <keepdims = 0> (x, a)",
+        np.array([[2**40], [0]]),
+    ),
     "product of columns": (
         "(int64[2,N] x) => (int64[1,N] y)",
         "a = Constant <value = int64[1] {0}> () y = ReduceProd (x, a)",

@@ -74,6 +74,10 @@ NEAR = {
     "it_writes_to_every_second_row": replaced(TWICE.replace("(i2, two)", "(i2, one)")),
     "it_reads_what_it_replaces": replaced(row="old = Slice (s, a, o1, zero1)  q = Tanh (old)"),
     "it_gains_two_for_one": replaced(row=f"{ROW}  neg = Neg (q)", rows="q, neg"),
+    "it_leaves_out_the_first_row": replaced(LATER).replace("(s, zero1, a", "(s, one1, a"),
+    "it_leaves_out_the_last_row": replaced()
+    .replace("(s, o1, far", "(s, o1, end")
+    .replace("front =", "end = Constant <value = int64[1] {-1}> ()  front ="),
     "it_begins_in_front": replaced(LATER.replace("Add (i, two)", "Sub (i, two)")),
 }
 

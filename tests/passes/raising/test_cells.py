@@ -314,6 +314,19 @@ LSTM_NEAR = {
 }
 
 
+@pytest.mark.parametrize("dialect", ["counted", "scan"])
+@pytest.mark.parametrize("y", ["Identity (c2)", "Identity (c)"])
+def test_the_second_state_of_each_iteration_keeps_the_loop(dialect: str, y: str) -> None:
+    """LSTM gives the last of them alone."""
+    body = LSTM["as_torch"]
+    text = cell_loop(dialect, body, states=("h", "c"), lead="2,", row="2,", y=f"y = {y}")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1, found.operators
+    feeds = [cell_feeds(n, states=("h", "c")) for n in (1, 7)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("name", LSTM_NEAR)
 def test_what_comes_close_to_an_lstm_stays_a_loop(name: str) -> None:

@@ -56,7 +56,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.long
+@pytest.mark.sampled
 def test_a_target_without_sequences_gets_rows_and_sizes(name: str) -> None:
     model = loop(*CASES[name])
     after = rewriter.optimize(model, target="portable", tensor_io=True)

@@ -25,6 +25,18 @@ CASES = {
     ),
     "a fill": ("t = ConstantOfShape (both)", "one", "rows"),
     "an expanded number": ("t = Expand (f, both)", "zero", "columns"),
+    "a number expanded to any number of rows": (
+        "sum = Add (rows, columns) same = Sub (sum, rows) to = Concat <axis = 0> (n, same)"
+        " t = Expand (f, to)",
+        "one",
+        "columns",
+    ),
+    "a row expanded to any number of rows": (
+        "sum = Add (rows, columns) same = Sub (sum, rows) to = Concat <axis = 0> (n, same)"
+        " t = Expand (wide, to)",
+        "one",
+        None,
+    ),
     "an expanded vector": ("t = Expand (wide, both)", "one", None),
     "what is turned": ("t = Transpose <perm = [1, 0]> (x)", "one", "rows"),
     "what is turned over": ("t = Transpose (x)", "zero", "columns"),

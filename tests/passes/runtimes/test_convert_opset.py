@@ -143,6 +143,7 @@ NEWER_FUNCTION = FUNCTION.replace('["" : 15]>\nbest', '["" : 20]>\nbest')
 REFUSED = {
     "older": (_model(18, "y = Relu(x)"), 17, "the model of opset 18 cannot be converted to opset"),
     "unknown": (_model(18, "y = Relu(x)"), 99, "cannot be converted to opset 99: choose one from"),
+    "newer": (_model(18, "y = Gelu(x)"), 20, "Gelu_0 (Gelu) cannot be converted from opset 18 to"),
     "attribute": (
         onnx.parser.parse_model(FUNCTION),
         18,

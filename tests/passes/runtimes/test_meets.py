@@ -206,6 +206,26 @@ CASES: list[tuple[Meets, str, bool]] = [
     (integers.divides_nothing, "g = Max (none, ni) y = Mod (k, g)", True),
     (integers.divides_nothing, "y = Mod (k, less)", False),
     (integers.divides_nothing, "y = Mod (k, none)", True),
+    (
+        quantized.is_quantized_again,
+        "d = DequantizeLinear (points, one_scale) y = QuantizeLinear (d, one_scale)",
+        False,
+    ),
+    (
+        quantized.is_quantized_again,
+        "d = DequantizeLinear (points, one_scale, point) y = QuantizeLinear (d, one_scale, point)",
+        False,
+    ),
+    (
+        quantized.is_quantized_again,
+        "d = DequantizeLinear (points, one_scale, point) y = QuantizeLinear (d, one_scale)",
+        True,
+    ),
+    (
+        quantized.is_quantized_again,
+        "d = DequantizeLinear (points, one_scale) y = QuantizeLinear (d, a)",
+        True,
+    ),
     (quantized.is_quantized_by_row, "y = QuantizeLinear (q, scales)", True),
     (quantized.is_quantized_by_row, "y = QuantizeLinear (q, one_scale)", False),
     (quantized.is_quantized_by_row, "y = QuantizeLinear (q, single)", False),

@@ -209,7 +209,7 @@ class Builder:
     def dimension(self, value: ir.Value, axis: int) -> ir.Value:
         """Record one dimension of a tensor as an int64 vector ``[1]``; the tensor has the axis."""
         if self._takes_parts:
-            return self.shape(value, axis, axis + 1)
+            return self.shape(value, axis, END if axis == -1 else axis + 1)
         return self.op("Gather", [self.op("Shape", [value]), self.ints(axis)], {"axis": 0})
 
     @property

@@ -29,7 +29,7 @@ from rewriter.proof.blaming import Ceilings, Forms
 from rewriter.proof.faults import with_safer_forms
 from rewriter.targets import TargetError
 
-__all__ = ["USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute", "raised_text"]
 
 USAGE = "IN [IN ...] "
 
@@ -66,7 +66,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     with console.progress("reading"):
         model = options.read_model(args.models[0])
     if args.raised:
-        text, raised = _raised_text(model, **options.rewrite_options(args))
+        text, raised = raised_text(model, **options.rewrite_options(args))
         console.record["raised"] = raised
         console.say(text)
         return 0
@@ -133,7 +133,7 @@ def _rows(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 _LARGEST_PRINTED = 64
 
 
-def _raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
+def raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
     """Return a model as text, with its Loops and Scans that are maps raised to ``seqmap::Map``.
 
     Args:

@@ -128,7 +128,6 @@ WIDE = {
     "product_of_integers": (TOTAL.format(op="Mul"), "int64", False, 128),
     "maximum": (TOTAL.format(op="Max"), "float", False, 512),
     "best": ("g = Greater (e, s)  s2 = Where (g, e, s)", "float", False, 512),
-    "filled_in_front": ("s2 = Where (f, e, s)  y = Identity (s)", "float32", True, 11),
     "filled_by_elements": ("s2 = Where (h, e, s)  y = Identity (s2)", "float", True, 128),
 }
 

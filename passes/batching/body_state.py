@@ -88,6 +88,8 @@ class BodyState(abc.ABC):
         early: Those parts of limits that follow from sizes alone.
         padded: What is said of samples that are padded to the longest whatever that takes.
         wholes: See `passes.batching.context.Context.wholes`.
+        copies: Overlapping parts of a tensor that samples hold, the flag that says whether that
+            is the faster form, and what is said of them. They count where something reads them.
         few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
         meets: Whether samples meet that are not proven to be equally long.
     """
@@ -102,6 +104,7 @@ class BodyState(abc.ABC):
         self.few = 0
         self.meets = False
         self.wholes: dict[ir.Value, ir.Value] = Memo()
+        self.copies: dict[ir.Value, tuple[ir.Value | None, str]] = Memo()
         self.reads_numbers = 0
         self._typings = typings
         self.options = options

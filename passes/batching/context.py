@@ -17,6 +17,7 @@ from passes.batching.sizes import LengthKey, SampleNumbers
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.promises import FuseOptions
 from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule"]
@@ -62,6 +63,16 @@ class Context(FormLimits):
     def wholes(self) -> MutableMapping[ir.Value, ir.Value]:
         """Packed values that hold the first rows of a shared tensor, and that tensor."""
         return self._body.wholes
+
+    @property
+    def copies(self) -> MutableMapping[ir.Value, tuple[ir.Value | None, str]]:
+        """Overlapping parts of a tensor; see `passes.batching.packed.overlapping`."""
+        return self._body.copies
+
+    @property
+    def asked(self) -> FuseOptions:
+        """What is asked of the rewrite."""
+        return self._body.options.asked
 
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body."""

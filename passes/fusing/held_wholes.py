@@ -11,10 +11,11 @@ import math
 
 import onnx_ir as ir
 
+from passes.batching.held import MOST_HELD, WHOLE, has_no_loop, prefers_loop
 from passes.batching.walk import Walk
 from passes.decisions import Code
 from passes.fusing.fusion_facts import FusionFacts
-from passes.graph.builder import Builder
+from passes.graph.builder import Builder, needed_nodes
 from passes.promises import FuseOptions
 from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
@@ -22,16 +23,13 @@ from passes.reading.why_written import name_of_carried
 from passes.site import MapSite
 from passes.typing.value_types import Typing
 
-__all__ = ["check_wholes", "limit_wholes"]
-
-_FASTER, _MOST = 1 << 16, 1 << 24
-"""So many numbers iterations may hold where a loop is faster from there on, and in any case."""
+__all__ = ["check_wholes", "limit_copies", "limit_wholes"]
 
 _FUSE = "--strategy fuse takes it apart"
 
 _HELD = (
-    "each iteration holds what it sees of the tensors that it writes to; where that is more than "
-    "{:,} numbers in all, they run in one loop"
+    "each iteration holds what it sees of the tensors that it writes to; where that takes much, "
+    "they run in one loop"
 )
 _HELD_ANYWAY = (
     "each iteration holds what it sees of the tensors that it writes to, and nothing asks what "
@@ -51,19 +49,22 @@ def check_wholes(read: LoopReading, site: MapSite, typing: Typing, options: Fuse
     Raises:
         NotAMapError: They hold too much, or a loop is about as fast.
     """
-    if not read.seen or _has_no_loop(options):
+    if not read.seen or has_no_loop(options):
         return
     growing = [seen.pattern.carried for seen in read.seen if seen.grows]
-    if growing and _prefers_loop(options):
+    if growing and prefers_loop(options):
         names = ", ".join(repr(name_of_carried(carried)) for carried in growing)
         detail = f"it reads {names}, which grows, and a loop is about as fast"
         raise NotAMapError(Code.READS_EARLIER, detail, site.node, _FUSE)
-    sizes = [typing.static_dims(tensor) for _, tensor in site.shared]
-    held = (read.trips.static or 0) * sum(math.prod(dims) for dims in sizes if dims is not None)
-    if held > _most(options):
+    sizes, count = (
+        [typing.static_dims(tensor) for _, tensor in site.shared],
+        read.trips.static or 0,
+    )
+    held = count * sum(math.prod(dims) for dims in sizes if dims is not None)
+    if held and not WHOLE.allows(held, count * count, count, options):
         names = ", ".join(repr(name_of_carried(seen.pattern.carried)) for seen in read.seen)
         detail = f"what all iterations see of {names} takes {held:,} numbers"
-        advice = _FUSE if held <= _MOST else ""
+        advice = _FUSE if held <= MOST_HELD else ""
         raise NotAMapError(Code.READS_EARLIER, detail, site.node, advice)
 
 
@@ -82,7 +83,7 @@ def limit_wholes(
     tensors = [tensor for _, tensor in site.shared]
     if not tensors:  # it writes them
         return
-    if _has_no_loop(facts.options):
+    if has_no_loop(facts.options):
         walk.padded[_HELD_ANYWAY] = None
         return
     typing = facts.typings.proven
@@ -91,19 +92,25 @@ def limit_wholes(
         return  # which was checked
     sizes = [builder.op("Size", [tensor]) for tensor in tensors]
     whole = functools.reduce(lambda a, b: builder.op("Add", [a, b]), sizes)
-    held = builder.op("Mul", [builder.op("Squeeze", [batch, builder.ints(0)]), whole])
-    most = _most(facts.options)
-    flag = builder.op("LessOrEqual", [held, builder.scalar(most)])
-    walk.limits[flag] = _HELD.format(most)
+    held = builder.op("Mul", [batch, builder.op("Unsqueeze", [whole, builder.ints(0)])])
+    rows = builder.op("Mul", [batch, batch])
+    walk.limits[WHOLE.write(builder, held, rows, batch, facts.options)] = _HELD
 
 
-def _prefers_loop(options: FuseOptions) -> bool:
-    return options.auto and not options.for_device
+def limit_copies(site: MapSite, walk: Walk) -> None:
+    """Let a loop run where samples would hold too much of parts of a tensor that overlap.
 
-
-def _has_no_loop(options: FuseOptions) -> bool:
-    return "Loop" in options.lacks or "If" in options.lacks
-
-
-def _most(options: FuseOptions) -> int:
-    return _FASTER if _prefers_loop(options) else _MOST
+    Args:
+        site: The map.
+        walk: The walk over its body; it gains the limits.
+    """
+    nodes = [node for stage in walk.stages for node in stage.nodes]
+    outputs = [walk.read(site.body.outputs[result.output]) for result in site.results]
+    read = needed_nodes(nodes, [x.value for x in outputs])
+    for parts, (flag, note) in walk.copies.items():
+        if parts.producer() not in read and not any(walk.loops):
+            continue
+        if flag is None:
+            walk.padded[note] = None
+        else:
+            walk.limits[flag] = note

@@ -15,7 +15,7 @@ from passes.decisions import Code, Decline, Reason
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.fusing.held_wholes import limit_wholes
+from passes.fusing.held_wholes import limit_copies, limit_wholes
 from passes.graph.graphs import captured_values, subgraphs, walk_nodes
 from passes.loops.batched_results import can_give
 from passes.sequence_operators import is_map
@@ -106,6 +106,8 @@ def _walk_body(
             found.pop(value, None)
     bound = {inner for inner, x in found.items() if not x.is_flat}
     sources = {inner: source for inner, source in site.elements if inner not in bound}
+    if walk.copies:
+        limit_copies(site, walk)
     return FusedBody(site, walk, read.prelude, options.batch, sources, read.asked)
 
 

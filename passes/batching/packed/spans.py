@@ -18,6 +18,7 @@ from passes.batching.layouts import Batched
 from passes.batching.merging import sample_numbers
 from passes.batching.packed.alike_cuts import cut_alike, named_axes
 from passes.batching.packed.bounded_rows import LengthsKey, cut_rows
+from passes.batching.packed.overlapping import limit_overlapping
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.single_places import cut_places, entry, reads_one_place, single_place
@@ -72,6 +73,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     key = _key(ctx, node, axis, place) if step == 1 else None
     if data.is_shared:
         made = cut_rows(ctx, data.value, bounds, size, axis=axis, step=step, key=key)
+        limit_overlapping(ctx, made, data, axis, bounds, key)
         if step == 1 and _is_zero(ctx, bounds[0]):
             ctx.wholes[made.value] = data.value
         return [made]

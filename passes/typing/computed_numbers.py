@@ -17,7 +17,7 @@ from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import operands, optional_operand
 from passes.typing.corrections import is_whole
-from passes.typing.made_shapes import show_made_shape
+from passes.typing.made_shapes import MAKERS, show_made_shape
 from passes.typing.needed_places import show_one_place
 from passes.typing.protos import subgraph_pairs
 from passes.typing.stand_ins import stand_in_cut
@@ -91,6 +91,8 @@ def _show_operands(
     node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
 ) -> bool:
     """Let inference read the bounds or the shape of a node that are computed, and known."""
+    if node.op_type in MAKERS and proto.domain:
+        return False  # its shape is made already
     computed = [v for v in _numbers_of(node) if constant_value(v) is None]
     return _show_values(node, proto, graph, folder, computed)
 

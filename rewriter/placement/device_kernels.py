@@ -13,6 +13,7 @@ from passes.device.forms_pass import HasKernel
 from passes.device.gathered_ranges import GatheredRangesPass
 from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
 from passes.device.shapes_on_host import ShapesOnHostPass
+from passes.device.short_constants import ShortConstantsPass
 from passes.device.whole_shapes import WholeShapesPass
 from passes.graph.graphs import all_graphs, all_nodes, default_opset
 from passes.graph.opsets import schema_of
@@ -41,8 +42,11 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     has_kernel, on_host = kernels_of(name, model), reads_on_host(name, model)
     if not keeps_numbers(name):
-        forms = DeviceFormsPass(has_kernel, short_int64=load_table(name).short_int64)
-        return [forms, ShapesOnHostPass(has_kernel)]
+        is_short = load_table(name).short_int64
+        forms = DeviceFormsPass(has_kernel, short_int64=is_short)
+        # Forms write constants, too, and cast those that are there.
+        shortened = [ShortConstantsPass(on_host)] if is_short else []
+        return [*shortened, forms, *shortened, ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),

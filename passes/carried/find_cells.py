@@ -46,6 +46,7 @@ class _CellFinder:
         """Return what a carried value is to a recurrent cell."""
         key = state.carried.inner
         if key not in self._found:
+            self._found[key] = None  # for what asks while it is looked for
             self._found[key] = self._find(state)
         return self._found[key]
 

@@ -15,6 +15,9 @@ from passes.reading.integers import TRIP, Greatest, Least, Linear
 
 __all__ = ["limit_overlapping"]
 
+_MOST_COUNTED = 1 << 14
+"""The rows of so many parts are counted one by one beforehand."""
+
 _HELD = (
     "samples hold parts of one tensor that overlap; where these take much, they run in one loop"
 )
@@ -84,7 +87,9 @@ def _numbers(ctx: Context, data: Batched, axis: int, known: int | None) -> ir.Va
 
 def _rows(length: object, count: int | None, most: int | str | None) -> int | None:
     """Return how many rows all parts have; None where that is not known."""
-    if not isinstance(length, Linear) or count is None or not isinstance(most, int):
+    if not isinstance(length, Linear) or not isinstance(most, int):
+        return None
+    if count is None or count > _MOST_COUNTED:
         return None
     lengths = [_number_of(length, trip) for trip in range(count)]
     known = [min(max(one, 0), most) for one in lengths if one is not None]

@@ -107,3 +107,8 @@ def test_windows_of_one_size_have_no_bound() -> None:
     found = read(before, auto=True)
     assert LIMITED not in " ".join(note for one in found.decisions for note in one.notes)
     assert same(before, found.model, fed(7), fed(64))
+
+
+def test_very_many_windows_are_counted_when_the_model_runs() -> None:
+    found = read(model(text(WINDOWS["mean_so_far"], 1_000_000)), auto=True)
+    assert LIMITED in " ".join(note for one in found.decisions for note in one.notes)

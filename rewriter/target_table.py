@@ -89,7 +89,7 @@ _ROWS = (
     _onnxruntime("onnxruntime-cuda", device="cuda", kernels="cuda", **_VERSIONS),
     # It has no kernel for sequences or control flow: these run on the CPU, with copies.
     _onnxruntime("onnxruntime-webgpu", device="webgpu", kernels="webgpu", **_VERSIONS),
-    # With kernels for int64, of which they compute the lower 32 bits.
+    # With kernels for int64 that compute its lower 32 bits alone.
     _onnxruntime(
         "onnxruntime-webgpu-int64",
         device="webgpu-int64",

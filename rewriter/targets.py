@@ -21,6 +21,7 @@ from rewriter.reporting.report import Report
 from rewriter.target_table import REQUIREMENTS, TARGETS, Target, Unreached, find_target
 
 __all__ = [
+    "CONVERT",
     "TargetError",
     "check_target",
     "version_warnings",

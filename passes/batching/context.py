@@ -20,7 +20,7 @@ from passes.graph.graphs import constant_value
 from passes.promises import FuseOptions
 from passes.typing import ValueType
 
-__all__ = ["Context", "Operand", "Output", "Rule"]
+__all__ = ["Context", "Operand", "Output", "Rule", "unknown_axes"]
 
 Operand = Batched | None
 """An input of a node as a rule sees it; None where the node leaves it out."""

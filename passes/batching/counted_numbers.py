@@ -16,7 +16,7 @@ from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import TRIP, Greatest, Linear, Scalar
 from passes.typing import Typing
 
-__all__ = ["CountedNumbers", "maker"]
+__all__ = ["ALONE", "CountedNumbers", "maker"]
 
 ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change nothing about one number."""

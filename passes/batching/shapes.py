@@ -24,6 +24,7 @@ __all__ = [
     "eye_like",
     "fitting",
     "flatten",
+    "sample_dims",
     "shape",
     "shaping",
     "size",

@@ -16,6 +16,7 @@ from passes.decisions import Code
 from passes.graph.graphs import subgraphs, walk_nodes
 
 __all__ = [
+    "NEWEST",
     "Never",
     "Opened",
     "RaggedRow",

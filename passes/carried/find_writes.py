@@ -22,7 +22,7 @@ from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
-__all__ = ["find_write", "placed_terms", "scattered_terms"]
+__all__ = ["SCATTERS", "find_write", "placed_terms", "scattered_terms"]
 
 SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 

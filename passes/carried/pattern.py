@@ -21,8 +21,15 @@ from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = [
+    "ASK_SHAPE",
+    "FLOATS",
     "Pattern",
+    "ReadPattern",
     "Term",
+    "added",
+    "added_constant",
+    "added_integers",
+    "branch_of",
     "dependent_values",
     "path_through",
 ]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.device.host_facts import ReadsOnHost, graph_of
+from passes.device.host_facts import graph_of
+from passes.device.host_reading import HostReadingPass
 from passes.device.host_values import HostValues, values_in_loops
 from passes.fusing.measured_costs import HEAVY
 from passes.graph.graphs import default_opset, is_operator, subgraphs
@@ -25,22 +26,13 @@ __all__ = ["DecidedOnDevicePass"]
 _MOST_NODES = 8
 
 
-class DecidedOnDevicePass(ir.passes.InPlacePass):
+class DecidedOnDevicePass(HostReadingPass):
     """Compute both branches of an If in a loop and pick the results element by element.
 
     1. The condition is computed in the iteration, from what the host does not have.
     2. The branches are a few light nodes, none of which could fail where the model would not run
        it, and yield tensors of one shape.
     """
-
-    def __init__(self, reads_on_host: ReadsOnHost) -> None:
-        """Set up the pass.
-
-        Args:
-            reads_on_host: Tells what the host reads.
-        """
-        super().__init__()
-        self._reads_on_host = reads_on_host
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Replace Ifs in loops, inner ones first."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.device.host_facts import HostFacts, ReadsOnHost, computes_integers
+from passes.device.host_reading import HostReadingPass
 from passes.device.host_values import HostValues, values_in_loops
 from passes.graph.builder import Builder
 from passes.graph.names import make_names_unique
@@ -19,22 +20,13 @@ from passes.graph.splice import remove_dead
 __all__ = ["HostNumbersPass", "ReadsOnHost"]
 
 
-class HostNumbersPass(ir.passes.InPlacePass):
+class HostNumbersPass(HostReadingPass):
     """Compute on the host what loops compute of integers for the host.
 
     1. Numbers that the host reads are computed from its iteration number, from sizes and from
        captured integers by elementary operators: there, and not on the device.
     2. What the device reads of numbers that the host reads is brought to it by a Range.
     """
-
-    def __init__(self, reads_on_host: ReadsOnHost) -> None:
-        """Set up the pass.
-
-        Args:
-            reads_on_host: Tells what the host reads.
-        """
-        super().__init__()
-        self._reads_on_host = reads_on_host
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the graphs inside of the loops of the main graph, outer ones first."""

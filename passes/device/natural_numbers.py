@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 
-__all__ = ["is_natural"]
+__all__ = ["SIZES", "is_natural"]
 
 SIZES = frozenset({"SequenceLength", "Shape", "Size"})
 # Of natural numbers these are natural again.

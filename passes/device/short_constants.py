@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.device.host_facts import ReadsOnHost
+from passes.device.host_reading import HostReadingPass
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_nodes, constant_value, is_operator
 from passes.graph.names import make_names_unique
@@ -22,20 +22,11 @@ _LIMITS = np.iinfo(np.int32)
 _FIRST_STATE = 2
 
 
-class ShortConstantsPass(ir.passes.InPlacePass):
+class ShortConstantsPass(HostReadingPass):
     """Let what reads an int64 constant on the device read the nearest numbers of 32 bits.
 
     A Cast keeps its own: a runtime computes it of constants beforehand, in 64 bits.
     """
-
-    def __init__(self, reads_on_host: ReadsOnHost) -> None:
-        """Set up the pass.
-
-        Args:
-            reads_on_host: Tells what the host reads.
-        """
-        super().__init__()
-        self._reads_on_host = reads_on_host
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""

@@ -18,6 +18,7 @@ __all__ = [
     "FIRST_ASKED",
     "FLOPS",
     "FURTHER_REFUTED",
+    "HEAVY",
     "INSERTED",
     "ITERATION",
     "JOINED",

@@ -28,6 +28,7 @@ __all__ = [
     "name_of",
     "node_paths",
     "paths_below",
+    "reads_of",
     "record_paths",
     "subgraphs",
     "walk_nodes",

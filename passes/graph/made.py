@@ -17,6 +17,7 @@ from passes.graph.scopes import Scope, stands_in
 __all__ = [
     "REDUCTIONS",
     "axes_of",
+    "before_identities",
     "either_order",
     "made_by",
     "only_number",

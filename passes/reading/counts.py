@@ -20,7 +20,7 @@ from passes.reading.trips import Trips
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
-__all__ = ["check_range", "count_trips"]
+__all__ = ["OPPOSITES", "check_range", "count_trips"]
 
 _ENDLESS = (1 << 31) - 1
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand, optional_operand
 from passes.runtimes.types import Types
+from passes.typing.kernel_sizes import resized_size, window_counts
 
 __all__ = ["POOLS", "behind_a_cut", "is_of_another_size"]
 
@@ -41,17 +40,16 @@ def _is_rounded(node: ir.Node, dims: Sequence[int | str | None]) -> bool:
     axes = node.attributes.get_ints("axes", None) or range(len(dims))
     sides = [dims[axis] for axis in axes if -len(dims) <= axis < len(dims)]
     pairs = zip(sides, scales.reshape(-1).tolist(), strict=False)
-    return any(isinstance(side, int) and _differ(side, scale) for side, scale in pairs)
-
-
-def _differ(side: int, scale: float) -> bool:
-    return math.floor(side * scale) != np.floor(np.float32(side) * np.float32(scale))
+    return any(
+        isinstance(side, int) and resized_size(side, scale) is None for side, scale in pairs
+    )
 
 
 def _rounds_up(node: ir.Node, sides: Sequence[int | str | None]) -> bool:
     """Whether the last window of a pool begins behind what it pools: the kernel makes none."""
     attributes, count = node.attributes, len(sides)
-    if not attributes.get_int("ceil_mode", 0) or "auto_pad" in attributes:
+    is_evened = attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
+    if not attributes.get_int("ceil_mode", 0) or is_evened:
         return False
     ones = [1] * count
     kernel = attributes.get_ints("kernel_shape", ones)
@@ -61,8 +59,8 @@ def _rounds_up(node: ir.Node, sides: Sequence[int | str | None]) -> bool:
         if not isinstance(side, int):
             continue
         reach = (kernel[at] - 1) * dilations[at] + 1
-        last = -((reach - side - pads[at] - pads[count + at]) // steps[at]) * steps[at]
-        if last >= side + pads[at]:
+        inferred, made = window_counts(side, pads[at], pads[count + at], reach, steps[at])
+        if made < inferred:
             return True
     return False
 

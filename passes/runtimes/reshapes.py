@@ -13,6 +13,7 @@ from passes.runtimes.types import Types
 
 __all__ = [
     "behind_a_negation",
+    "comes_from_a_shape",
     "counted",
     "from_front",
     "is_by_a_reshape",

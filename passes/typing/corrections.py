@@ -13,7 +13,14 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, only_number, operand, shaped
 from passes.typing.protos import graphs_of, is_written, types_of
 
-__all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
+__all__ = [
+    "asked_dimension",
+    "axes_of_cut",
+    "counted_axis",
+    "hide_first_elements",
+    "is_whole",
+    "pass_whole",
+]
 
 
 def hide_first_elements(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:

@@ -18,6 +18,7 @@ from passes.typing.protos import graphs_of, is_written
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = [
+    "INFERENCE_PREFIX",
     "enter_promises",
     "erase",
     "erase_body",

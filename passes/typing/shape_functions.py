@@ -9,14 +9,13 @@ documentation of its contributed operators.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import onnx
 
 from passes.typing.contracted import contracted
+from passes.typing.kernel_sizes import resized_size, window_counts
 from passes.typing.own_operators import NodeCall, register_operator
 
 __all__ = [
@@ -110,7 +109,7 @@ def _cut(call: NodeCall) -> None:
 
 
 def _shaped(call: NodeCall) -> None:
-    """A shape of which some sizes are known, or the tensors and axes that have them."""
+    """A shape; each size is a number, that of an axis of a tensor, or not known."""
     made: list[Any] = []
     places = zip(call.numbers("tensors"), call.numbers("axes"), strict=True)
     for size, (tensor, axis) in zip(call.numbers("sizes"), places, strict=True):
@@ -142,9 +141,8 @@ def _pooled(call: NodeCall) -> None:
             reach = dilations[i] * (kernel[i] - 1) + 1
             made: int | None = None
             if size.HasField("dim_value"):
-                before, behind = pads[i], pads[count + i]
-                whole = -(-(size.dim_value + before + behind - reach) // steps[i]) + 1
-                made = min(whole, (size.dim_value + before - 1) // steps[i] + 1)
+                around = pads[i], pads[count + i]
+                _, made = window_counts(size.dim_value, *around, reach, steps[i])
             dims[len(dims) - count + i] = made
     call.set(call.elem_type(), dims)
     call.set(_INT64, dims, 1)
@@ -159,11 +157,8 @@ def _resized(call: NodeCall) -> None:
         call.set(call.elem_type(), None)
         return
     for axis, scale in zip(axes, scales, strict=True):
-        exact = math.floor(dims[axis].dim_value * scale)
-        is_known = dims[axis].HasField("dim_value") and exact == np.floor(
-            np.float32(dims[axis].dim_value) * np.float32(scale)
-        )
-        dims[axis] = exact if is_known else None
+        size = dims[axis]
+        dims[axis] = resized_size(size.dim_value, scale) if size.HasField("dim_value") else None
     call.set(call.elem_type(), dims)
 
 

@@ -16,7 +16,7 @@ from rewriter.apply.image_rows import IMAGES, ImageRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rows", "files_of", "open_rows", "samples_of"]
+__all__ = ["ParquetRows", "Rows", "files_of", "open_rows", "samples_of"]
 
 Array = np.ndarray[Any, Any]
 

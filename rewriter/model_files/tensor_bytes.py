@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from rewriter.errors import ModelError
 
-__all__ = ["check_bytes", "size_in_bytes"]
+__all__ = ["AGAIN", "check_bytes", "size_in_bytes"]
 
 AGAIN = "export the model again"
 # Fields of a message that hold numbers of these types; all others stand in int32_data.

@@ -23,7 +23,7 @@ from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.compare import compare
 from rewriter.running.per_sample import NotPerSampleError, split_result
 
-__all__ = ["Prediction", "Predictor"]
+__all__ = ["Prediction", "Predictor", "Unreadable"]
 
 Array = np.ndarray[Any, Any]
 Sample = Mapping[str, Any]

@@ -12,7 +12,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.size_changes import SizeChange
 from passes.decisions import Code, Decline
 
-__all__ = ["with_axis_beside"]
+__all__ = ["REGION", "with_axis_beside"]
 
 REGION = "tf_crop_and_resize"
 _BESIDE = {

@@ -19,7 +19,7 @@ from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.segments import segment, spread
 from passes.decisions import Code, Decline
 
-__all__ = ["loss_of_rows", "rows_as_samples"]
+__all__ = ["ANY", "loss_of_rows", "rows_as_samples"]
 
 ANY = 99
 """As a rank: however many axes an operand has, none of them meets the samples' first one."""

@@ -46,12 +46,12 @@ def is_matrix_turned(equation: str, at: int) -> bool | None:
         None for anything else.
     """
     terms, result = terms_of(equation)
-    if len(terms) != 2 or len(terms[at]) != 2 or "." in "".join(terms):
+    if len(terms) != 2 or len(terms[at]) != 2:
         return None
     rows, columns = terms[at][:1], terms[at][1:]
     other = terms[1 - at]
-    if len(set(other)) != len(other) or rows == columns:
-        return None
+    if len(set(other)) != len(other):
+        return None  # an ellipsis, too
     for is_turned, old, new in ((False, rows, columns), (True, columns, rows)):
         if other.endswith(old) and new not in other and result == other[:-1] + new:
             return is_turned
@@ -75,10 +75,8 @@ def lettered(equation: str, ranks: Sequence[int]) -> tuple[list[str], str] | Non
         rank - len(term.replace(_ANY, "")) if _ANY in term else 0
         for term, rank in zip(terms, ranks, strict=True)
     ]
-    most = max(counts, default=0)
+    most = max(counts)
     free = free_letters(terms)[:most]
-    if min(counts, default=0) < 0 or len(free) < most:
-        return None
     named = [
         term.replace(_ANY, "".join(free[most - count :]))
         for term, count in zip(terms, counts, strict=True)

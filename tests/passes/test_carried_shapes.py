@@ -135,6 +135,7 @@ CASES: dict[str, tuple[str, dict[str, Dims]]] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_shapes_that_a_loop_carries(name: str) -> None:
     text, expected = CASES[name]

@@ -160,6 +160,7 @@ def test_what_is_left(name: str) -> None:
     assert merged(text) == left
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_the_author_keeps_every_node(name: str) -> None:
     text, _ = CASES[name]

@@ -89,6 +89,7 @@ def known(dims: tuple[int | str | None, ...] | None) -> list[int | None]:
     return [d if isinstance(d, int) else None for d in dims or ()]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CUTS)
 @pytest.mark.parametrize("place", ["the main graph", "a body"])
 def test_dimensions_by_what_is_computed(name: str, place: str) -> None:

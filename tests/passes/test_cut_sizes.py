@@ -60,6 +60,7 @@ def test_sizes_that_add_up(form: str, body: str) -> None:
     assert [len(x) for x in got] in ([2, 3, 2], [1, 1, 1])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)

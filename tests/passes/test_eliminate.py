@@ -290,6 +290,7 @@ COMPUTED: dict[str, tuple[str, dict[str, Any], bool]] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("is_static", [True, False])
 @pytest.mark.parametrize("case", COMPUTED)
 def test_sizes_and_positions_may_be_computed(case: str, *, is_static: bool) -> None:
@@ -560,6 +561,7 @@ NEAR_APPENDS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rows", [0, 1, 3])
 @pytest.mark.parametrize("case", NEAR_APPENDS)
 def test_what_a_loop_does_beside_appending(case: str, rows: int) -> None:

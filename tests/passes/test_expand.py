@@ -150,6 +150,7 @@ def test_map_in_a_function(name: str) -> None:
 WITH_SECOND_OPINION = [case for case in CASES if case.second_opinion]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", WITH_SECOND_OPINION, ids=lambda case: case.name)
 def test_plain_form_is_the_one_of_the_specification(case: Case) -> None:
     proto = onnx.parser.parse_model(HEADER + case.text)

@@ -96,6 +96,7 @@ def evaluated(lines: str) -> str | None:
     return ", ".join(short)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("lines", "expected"), VALUES)
 def test_small_tensors(lines: str, expected: str | None) -> None:
     assert evaluated(lines) == expected

@@ -70,6 +70,7 @@ def test_a_segmented_maximum_needs_no_newer_opset(strategy: str) -> None:
     assert decision.verdict is Verdict.FUSED
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [*LOOP_FREE, *SEQUENCES])
 def test_expand_touches_no_loop(name: str) -> None:
     report = rewriter.explain(load(name), strategy="expand")

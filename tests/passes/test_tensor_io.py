@@ -104,6 +104,7 @@ INPUTS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", INPUTS.values(), ids=INPUTS)
 def test_input(case: Input) -> None:
     model = element_input(case.type)

@@ -326,6 +326,7 @@ def loops(model: onnx.ModelProto) -> int:
     return sum(node.op_type in ("Loop", "Scan") for node in nodes)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", UNROLLED, ids=str)
 def test_what_is_unrolled(case: Case) -> None:
     after, decisions = unroll(case.model)

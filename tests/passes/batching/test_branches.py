@@ -83,6 +83,7 @@ SHARED = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", SHARED, ids=str)
 def test_shared_condition(case: RaggedCase, batch: int) -> None:
@@ -169,12 +170,14 @@ EQUAL = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", EQUAL, ids=str)
 def test_condition_per_sample(case: Case, batch: int) -> None:
     prove(case, batch)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", EQUAL, ids=str)
 def test_condition_per_sample_without_if(case: Case, batch: int) -> None:

@@ -93,6 +93,7 @@ def feeds(form: str, count: int) -> dict[str, Any]:
     return {**fed, "x_all": rng.standard_normal(shape).astype(np.float32)}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", CASES)
 def test_a_map_of_it_ends_without_a_loop(name: str, form: str) -> None:

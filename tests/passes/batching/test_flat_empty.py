@@ -169,6 +169,7 @@ g (float[B,2,N] x, int64[B] n) => (float[R,C] out) {{
   out = ConcatFromSequence <axis = {axis}> (ys) }}"""
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("lengths", [(2, 2, 2), (0, 0, 0), (1,), (1, 2)], ids=str)
 @pytest.mark.parametrize("axis", [0, -2, 1, -1])
 def test_samples_joined_beside_the_axis_along_which_they_differ(

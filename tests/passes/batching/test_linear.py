@@ -241,6 +241,7 @@ TURNED = [
 ]
 
 
+@pytest.mark.quick
 @BATCHES
 @pytest.mark.parametrize("case", TURNED, ids=str)
 def test_products_of_transposed_matrices(case: Case, batch: int) -> None:

@@ -63,6 +63,7 @@ BY_DEFINITION = [
 ]
 
 
+@pytest.mark.quick
 @BATCHES
 @pytest.mark.parametrize("case", BY_DEFINITION, ids=str)
 def test_an_operator_that_is_a_function(case: Case, batch: int, forget: Forget) -> None:
@@ -155,6 +156,7 @@ CALLS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("body", "functions"), CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("samples", [0, 1, 3])
 def test_a_function_of_the_model(body: str, functions: list[str], samples: int) -> None:
@@ -264,6 +266,7 @@ def _signature(schema: Any) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("op_type", sorted(WIDENED))
 def test_what_only_gained_types(op_type: str) -> None:
     history: list[Any] = [

@@ -173,6 +173,7 @@ CROSSED = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CROSSED)
 def test_what_crosses_it(name: str) -> None:
     case, reason = CROSSED[name]

@@ -138,6 +138,7 @@ POSITIONS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", POSITIONS)
 def test_positions(name: str) -> None:
     case, reason = POSITIONS[name]

@@ -239,6 +239,7 @@ def test_what_depends_on_the_shape_only_runs_once(case: Case, batch: int) -> Non
     prove(case, batch)
 
 
+@pytest.mark.quick
 @BATCHES
 @pytest.mark.parametrize("case", OLD_AXES, ids=str)
 def test_rule_of_an_older_opset(case: Case, batch: int) -> None:

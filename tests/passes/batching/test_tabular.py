@@ -174,6 +174,7 @@ def test_a_map_of_it_ends_without_a_loop(name: str, form: str) -> None:
                 np.testing.assert_array_equal(got[key], value)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_no_samples_have_no_results(name: str) -> None:
     after = rewrite(model(CASES[name], "rows"), target="portable").model

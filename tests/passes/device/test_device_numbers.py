@@ -81,6 +81,7 @@ def feeds(ids: int, wide: int, places: int) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("backend", ["onnxruntime", "reference"])
 @pytest.mark.parametrize("name", [*MOVED, *STAYS])
 def test_it_computes_the_same(name: str, backend: str) -> None:

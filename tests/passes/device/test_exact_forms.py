@@ -175,6 +175,7 @@ def rows(cases: dict[str, Any]) -> Any:
     return pytest.mark.parametrize(("signature", "body", "feeds"), given, ids=cases)
 
 
+@pytest.mark.quick
 @rows(CASES)
 def test_forms_compute_the_same(signature: str, body: str, feeds: list) -> None:
     prove_form(signature, body, feeds)

@@ -66,6 +66,7 @@ KEPT = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [*READ, *KEPT])
 def test_parts_are_what_they_were(name: str) -> None:
     given = model({**READ, **KEPT}[name])

@@ -269,6 +269,7 @@ def test_it_computes_the_same(name: str, backend: str) -> None:
     assert (after != again(given)) == (name in READ)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", READ)
 def test_nothing_is_put_together(name: str) -> None:
     after = formed(model(READ[name]))

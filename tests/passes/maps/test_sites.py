@@ -29,6 +29,7 @@ def fields(site: MapSite) -> tuple[object, ...]:
     return sources, [inner.name for inner, _ in site.shared], kinds
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_record_survives_its_node(dialect: str, seed: int) -> None:

@@ -84,6 +84,7 @@ def sources() -> dict[str, tuple[ElementSource, object]]:
     return {v.name or "": (sequence_source(v, typing), typing) for v in model.graph.outputs}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_source_says(name: str) -> None:
     source, typing = sources()[name]
@@ -149,6 +150,7 @@ def test_slices_of_no_rows_are_an_error(size: int) -> None:
         source.length_key(typing)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("anything", "given")])
 def test_the_number_that_is_recorded_is_that_of_the_elements(name: str) -> None:
     model = ir.from_proto(onnx.parser.parse_model(TEXT))

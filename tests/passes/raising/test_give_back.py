@@ -68,6 +68,7 @@ def test_a_near_miss_is_not_raised(dialect: str, miss: str) -> None:
     assert not raised_and_given_back(onnx.parser.parse_model(draw(dialect, 0, miss).text))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_raised_model_is_valid_and_computes_the_same(dialect: str, seed: int) -> None:

@@ -43,6 +43,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read(name: str) -> None:
     text, expected = CASES[name]

@@ -69,6 +69,7 @@ def _nodes(lines: str) -> tuple[list[ir.Node], Evaluator]:
     return list(model.graph)[:-1], Evaluator(type_values(model, proven=True))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", BOUNDS)
 def test_bounds(name: str) -> None:
     lines, expected = BOUNDS[name]

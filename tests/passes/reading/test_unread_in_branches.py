@@ -34,6 +34,7 @@ BRANCHES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("flag", ["u", "cc"])
 @pytest.mark.parametrize("strategy", ["auto", "fuse"])

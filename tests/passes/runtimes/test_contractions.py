@@ -63,6 +63,7 @@ def operators(model: ir.Model) -> set[str]:
     return {node.op_type for graph in all_graphs(model) for node in graph}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("empty", ["", "b", "d", "t", "s"])
 @pytest.mark.parametrize("equation", [*EQUATIONS, *ANY_AXES])
 def test_einsum_as_matrix_products(equation: str, empty: str) -> None:

@@ -79,6 +79,7 @@ def _drawn() -> Array:
     return np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("opset", [19, 21, 24])
 @pytest.mark.parametrize("name", NODES)
 def test_a_converted_model_computes_the_same(name: str, opset: int) -> None:

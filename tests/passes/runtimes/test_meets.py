@@ -257,6 +257,7 @@ CASES: list[tuple[Meets, str, bool]] = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("meets", "text", "is_met"), CASES, ids=[text for _, text, _ in CASES])
 def test_what_meets_a_defect(meets: Meets, text: str, is_met: bool) -> None:
     model = ir.from_onnx_text(TEXT % text)

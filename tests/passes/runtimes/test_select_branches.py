@@ -227,6 +227,7 @@ def test_both_branches_run(case: Case) -> None:
             assert difference.equal, f"{backend}, {flag}: {difference.message}"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", STAY, ids=str)
 def test_what_stays(case: Case) -> None:
     after, warnings = select(case.model)

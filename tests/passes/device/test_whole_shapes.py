@@ -129,6 +129,13 @@ RANGE_KEPT = {
     + NUMBERS
     + "m = Constant <value_int = -1> () e = Add (n, m) r = Range (zero, e, one) "
     + "y = Cast <to = 1> (r)",
+    "to an end that is computed with, too": COUNTS
+    + NUMBERS
+    + "e = Add (n, one) r = Range (one, e, one) p = Mul (r, e) y = Cast <to = 1> (p)",
+    "to an end that another counts from": COUNTS
+    + NUMBERS
+    + "e = Add (n, one) r = Range (one, e, one) f = Add (e, e) q = Range (e, f, one) "
+    + "s = ReduceSum (q) p = Add (r, s) y = Cast <to = 1> (p)",
     "by twos": COUNTS
     + NUMBERS
     + "two = Constant <value_int = 2> () e = Add (n, one) r = Range (zero, e, two) "
@@ -276,6 +283,13 @@ def test_nothing_is_put_together(name: str) -> None:
     placed = place(ir.from_proto(after), find_target("onnxruntime-cuda"))
     assert placed is not None
     assert {one.op for one in placed.host} <= {"Cast"}  # of a number that is the result
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", KEPT)
+def test_what_comes_close_stays(name: str) -> None:
+    given = model(KEPT[name])
+    assert formed(given) == again(given)
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,21 @@ def test_no_types_are_inferred_for(name: str, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(kept_typing, "type_values", infer)
     assert not meets(node, Types(model))
+
+
+@pytest.mark.parametrize(
+    ("dims", "expected"),
+    [
+        ([4, 4], True),
+        ([4], True),
+        ([4, 5], False),
+        (["N", "N"], False),
+        ([None], False),
+        ([], False),
+    ],
+)
+def test_symbols_of_inputs_are_no_proof_of_one_size(
+    dims: list[int | str | None], *, expected: bool
+) -> None:
+    model, _ = parsed("y = Relu (x)")
+    assert Types(model).are_one_size(dims) is expected

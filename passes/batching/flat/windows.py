@@ -132,7 +132,7 @@ def _cropped_along(
     taken = ctx.op("Gather", [value, inside.value], {"axis": axis})
     valid = inside.compare("Equal", where).value
     rank = len(x.dims) + 1
-    valid = ctx.unsqueeze(valid, [a for a in range(rank - 1) if a < axis])
+    valid = ctx.unsqueeze(valid, range(axis))
     valid = ctx.unsqueeze(valid, range(axis + 1, rank))
     return ctx.op("Where", [valid, taken, _zero(ctx, x)])
 

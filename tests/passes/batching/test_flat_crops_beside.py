@@ -56,5 +56,10 @@ def test_crops_beside_the_ragged_axes(case: FlatCase) -> None:
     prove_nothing(case)
 
 
-def test_images_of_one_pixel() -> None:
-    prove_flat(CASES[6], feeds=[[np.ones((1, 1, 3), np.float32), np.ones((2, 1, 3), np.float32)]])
+@pytest.mark.parametrize(("case", "shapes"), [
+    (CASES[6], [(1, 1, 3), (2, 1, 3)]),
+    (CASES[7], [(3, 1, 1), (3, 2, 1)]),
+    (CASES[8], [(1, 3, 1), (2, 3, 1)]),
+], ids=str)  # fmt: skip
+def test_images_of_one_pixel(case: FlatCase, shapes: list[tuple[int, ...]]) -> None:
+    prove_flat(case, feeds=[[np.ones(shape, np.float32) for shape in shapes]])

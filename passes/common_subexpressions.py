@@ -20,7 +20,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import takes_whole_shape
 from passes.graph.names import make_names_unique
-from passes.runtimes.authored import Authored, OthersPass, outermost_graphs
+from passes.runtimes.sidestep import Authored, OthersPass, outermost_graphs
 
 __all__ = ["EliminateCommonSubexpressionsPass"]
 

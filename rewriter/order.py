@@ -12,7 +12,6 @@ import onnx_ir as ir
 from passes.common_subexpressions import EliminateCommonSubexpressionsPass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
-from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
@@ -41,7 +40,7 @@ from passes.tensors.io import Refusal
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unbinds import PyTorchRanksPass, PyTorchUnbindPass
 from passes.unroll import UnrollSequenceMapPass
-from rewriter.model_files.checking import require_valid
+from rewriter.model_files.checking import run_pass
 from rewriter.model_files.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
 from rewriter.placement.device_kernels import passes_for_device, splits_on_host
@@ -117,12 +116,12 @@ def run_passes(
     unread = unread_initializers(model)
     work, declined, refused = Work(), dict[str, Decision](), list[Refusal]()
     counted, is_changed = count_operators(model), False
-    yielded = name_scan_ranks(model) if "Scan" in _operators(counted) else []
+    yielded = name_scan_ranks(model) if "Scan" in counted.operators else []
     asked = passes_for(options, model)
     for number, one in enumerate(asked, start=1):
         tell(f"pass {number} of {len(asked)}, {type(one).__name__}")
         start = time.perf_counter()
-        modified = _has_work(one, model, counted) and _apply(one, model, given).modified
+        modified = _has_work(one, model, counted) and run_pass(one, model, given).modified
         is_changed |= modified
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
@@ -130,7 +129,7 @@ def run_passes(
         name, seconds = type(one).__name__, time.perf_counter() - start
         counts, counted = counted, count_operators(model) if modified else counted
         if logger.isEnabledFor(level):
-            changed = _changed(counts, counted) if modified else "nothing changed"
+            changed = counted.changes(counts) if modified else "nothing changed"
             logger.log(level, "%s: %.3f s, %s", name, seconds, changed)
         if on_pass is not None:
             on_pass(name, model)
@@ -138,7 +137,7 @@ def run_passes(
         forget_shapes(yielded)
     make_names_unique(model)
     drop_initializers(model, unread)
-    has_loops = not _operators(counted).isdisjoint(("Loop", "Scan"))
+    has_loops = not counted.operators.isdisjoint(("Loop", "Scan"))
     work.decisions = _settled(work.decisions, model, options, sources, has_loops=has_loops)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
@@ -177,33 +176,7 @@ def _has_work(one: ir.passes.InPlacePass, model: ir.Model, counted: OperatorCoun
     if isinstance(one, InlineMapFunctionsPass):
         return bool(model.functions)
     groups: Iterable[Collection[str]] = getattr(one, "only_for", ())
-    return not any(_operators(counted).isdisjoint(operators) for operators in groups)
-
-
-def _operators(counted: OperatorCounts) -> set[str]:
-    """Return the operators of a model, of whatever domain."""
-    return {name.rpartition("::")[2] for name in counted.by_type}
-
-
-def _changed(before: OperatorCounts, after: OperatorCounts) -> str:
-    """Say by how many nodes of each operator two models differ."""
-    one, other = before.by_type, after.by_type
-    differences = {kind: other.get(kind, 0) - one.get(kind, 0) for kind in {**one, **other}}
-    changed = [f"{kind} {n:+d}" for kind, n in sorted(differences.items()) if n]
-    return ", ".join(changed) or "changed, with as many nodes of each operator"
-
-
-def _apply(
-    one: ir.passes.InPlacePass, model: ir.Model, given: Callable[[], ir.Model]
-) -> ir.passes.PassResult:
-    """Run a pass; what it stumbles over in a model that is not valid is the model's fault."""
-    try:
-        return one(model)
-    except RewriteError:
-        raise
-    except Exception:
-        require_valid(given())
-        raise
+    return not any(counted.operators.isdisjoint(operators) for operators in groups)
 
 
 def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
@@ -284,7 +257,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
             InlineMapFunctionsPass(),
             ExpandSequenceMapPass(reason=reason, lacks=options.lacks),
         ]
-    lacks, fusing = options.lacks, options.fusing(promises)
+    lacks, fusing, kernels = options.lacks, options.fusing(promises), options.row.kernels
     return [
         InlineMapFunctionsPass(),
         FoldBranchesPass(),
@@ -293,11 +266,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         _unrolled_loops(lacks, promises),
         SimplifyBodiesPass(keeps_views=fusing.takes_flat),
         UnrollSequenceMapPass(),
-        *(
-            [_plain_in_loops()]
-            if options.row.kernels and splits_on_host(options.row.kernels)
-            else []
-        ),
+        *([_plain_in_loops()] if kernels and splits_on_host(kernels) else []),
         FuseSequenceMapPass(fusing),
         _unrolled_loops(lacks, promises),
         UnrollSequenceMapPass(is_fused=True),

@@ -17,9 +17,8 @@ from passes.promises import Ceiling, clear_ceilings, mark_ceilings
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check_result
-from rewriter.model_files.garbage import seldom_collected
 from rewriter.model_files.kinds import GivesMessage, SameKind
-from rewriter.model_files.model_copies import share
+from rewriter.model_files.model_copies import seldom_collected, share
 from rewriter.model_files.model_facts import count_operators, model_facts
 from rewriter.model_files.models import AnyModel, Taken, give, load, take
 from rewriter.option_values import refuse_flag

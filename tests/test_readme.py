@@ -175,6 +175,8 @@ def test_the_commands_for_a_fresh_machine() -> None:
     [
         "A batching rule",
         "A rule for ragged samples",
+        "A rule for an operator of another domain",
+        "A way to spell a loop",
         "A pattern of a carried value",
         "A target",
         "A backend",

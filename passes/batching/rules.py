@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from passes.batching import (
     attention,
     branches,
@@ -205,18 +207,10 @@ register("Det", linear.det, family="matrix product", since=11, total=True)
 register("Conv ConvTranspose", convolution.convolution, total=True, rounding=True)
 register("ConvInteger", convolution.quantized_convolution, family="convolution", since=10)
 register(
-    "QLinearConv",
-    convolution.quantized_convolution,
-    family="convolution",
-    since=10,
-    discrete=True,
+    "QLinearConv", convolution.quantized_convolution, family="convolution", since=10, discrete=True
 )
 register(
-    "DeformConv",
-    convolution.deformable_convolution,
-    family="convolution",
-    since=19,
-    rounding=True,
+    "DeformConv", convolution.deformable_convolution, family="convolution", since=19, rounding=True
 )
 register(
     "CausalConvWithState",
@@ -255,11 +249,7 @@ never(
     Code.DATA_DEPENDENT,
     "the size of the window differs from sample to sample",
 )
-never(
-    "MelWeightMatrix",
-    Code.BATCHED_OPERAND,
-    "all of its operands must be shared",
-)
+never("MelWeightMatrix", Code.BATCHED_OPERAND, "all of its operands must be shared")
 
 # Text.
 register("StringNormalizer", text.string_normalizer, family="text", since=10)
@@ -267,49 +257,35 @@ register("StringSplit", text.string_split, family="text", since=20, total=True)
 register("TfIdfVectorizer", text.tf_idf_vectorizer, family="text", since=10)
 
 # Features and models.
-_ML = "ai.onnx.ml"
-register(
-    "LabelEncoder CategoryMapper Binarizer", elementwise, discrete=True, total=True, domain=_ML
-)
-register("OneHotEncoder", elementwise, family="features", discrete=True, domain=_ML)
-register("Scaler Normalizer Imputer", tabular.feature_rows, family="features", domain=_ML)
-register("ArrayFeatureExtractor", tabular.picked_features, family="features", domain=_ML)
-register("FeatureVectorizer", tabular.joined_features, family="features", domain=_ML)
-register(
+_feature = functools.partial(register, domain="ai.onnx.ml")
+_feature("LabelEncoder CategoryMapper Binarizer", elementwise, discrete=True, total=True)
+_feature("OneHotEncoder", elementwise, family="features", discrete=True)
+_feature("Scaler Normalizer Imputer", tabular.feature_rows, family="features")
+_feature("ArrayFeatureExtractor", tabular.picked_features, family="features")
+_feature("FeatureVectorizer", tabular.joined_features, family="features")
+_feature(
     "LinearClassifier LinearRegressor SVMClassifier SVMRegressor TreeEnsembleClassifier "
     "TreeEnsembleRegressor TreeEnsemble",
     tabular.predictions,
     family="models",
     rounding=True,
     discrete=True,
-    domain=_ML,
 )
 
 # Contributed by onnxruntime.
-_CONTRIBUTED = "com.microsoft"
-register("Gelu QuickGelu", elementwise, total=True, rounding=True, domain=_CONTRIBUTED)
-register(
-    "FastGelu BiasGelu",
-    contributed.per_channel,
-    family="elementwise",
-    total=True,
-    rounding=True,
-    domain=_CONTRIBUTED,
+_contributed = functools.partial(register, domain="com.microsoft")
+_contributed("Gelu QuickGelu", elementwise, total=True, rounding=True)
+_contributed(
+    "FastGelu BiasGelu", contributed.per_channel, family="elementwise", total=True, rounding=True
 )
-register(
-    "FusedMatMul",
-    contributed.fused_matmul,
-    family="matrix product",
-    total=True,
-    rounding=True,
-    domain=_CONTRIBUTED,
+_contributed(
+    "FusedMatMul", contributed.fused_matmul, family="matrix product", total=True, rounding=True
 )
-register(
+_contributed(
     "SkipLayerNormalization SkipSimplifiedLayerNormalization",
     contributed.skipped_normalization,
     family="normalization",
     rounding=True,
-    domain=_CONTRIBUTED,
 )
 
 # Gone.

@@ -179,19 +179,13 @@ class Walk(BodyState):
         for x in operands:
             if x.layout is Layout.PER_SAMPLE and not self.promotions.is_possible(x.value):
                 raise Inherited(x.value, differs=x.value in self._differing)
-        asked = self.options.asked
-        chosen = choose_rule(
-            node,
-            said,
-            operands,
-            self.promotions,
-            self.options.opset,
-            takes_flat=asked.takes_packed_as_flat,
-        )
+        asked, opset = self.options.asked, self.options.opset
+        takes_flat = asked.takes_packed_as_flat
+        chosen = choose_rule(node, said, operands, self.promotions, opset, takes_flat=takes_flat)
         rounding = any(x.rounding for x in operands)
         if chosen.is_discrete and rounding and not widens(node, self.type_of):
             self.flips.append(node)
-            if self.options.asked.exact:
+            if asked.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
         with drafting() as draft:
             given = [self._promoted(x) for x in inputs]
@@ -291,12 +285,9 @@ class Walk(BodyState):
             is_sequence = x.is_stacked and isinstance(x.type.type, ir.SequenceType)
             if is_sequence or x.beside or x.is_flat:
                 self.demotions.between(node, -1)
-        rounding = any(x.rounding for x in operands)
-        if (
-            rounding
-            and self.options.asked.exact
-            and may_be_discrete(node, self.options.opset, self.type_of)
-        ):
+        rounding, opset = any(x.rounding for x in operands), self.options.opset
+        is_asked = rounding and self.options.asked.exact
+        if is_asked and may_be_discrete(node, opset, self.type_of):
             self.demotions.rounded(node, self._path)
             rounding = False
         for value in node.outputs:

@@ -189,7 +189,7 @@ def _joined_along(result: ir.Value | None) -> int | None:
 
 
 def _no_rows(carried: Carried, piece: ir.Value, axis: int, typing: Typing) -> list[ir.Node] | None:
-    """Return nodes, the last of which yields no rows such as pieces have; None if unknown."""
+    """Return nodes; the last one yields a piece of no rows. None if its size is unknown."""
     first, dims, dtype = first_elements(carried.initial), typing.dims(piece), typing.dtype(piece)
     if first:
         zero, along = (added_constant(np.array([n], np.int64)) for n in (0, axis))

@@ -66,7 +66,7 @@ class Shifts(Pattern):
 
 
 def find_shifts(carried: Carried, facts: LoopFacts, typing: Typing) -> Shifts | None:
-    """Return of which shifts a carried value is the product or sum, None if it is of none."""
+    """Return the shifts whose product or sum a carried value is, None if there are none."""
     rank, dtype = typing.rank(carried.initial), typing.dtype(carried.initial)
     joins = made_by(carried.next, *_NEUTRAL, body=facts.scope)
     if joins is None or not rank or dtype not in FLOATS:

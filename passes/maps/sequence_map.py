@@ -132,8 +132,8 @@ def _is_mapped(value: ir.Value, position: int, path: str, typing: Typing) -> boo
     is_sequence = True if position == 0 else typing.is_sequence(value)
     if is_sequence is None:
         raise RewriteError(
-            f"SequenceMap '{path}' reads '{value.name}', of which nothing tells whether it is "
-            "a sequence or a tensor: declare its type in the model (value_info)."
+            f"SequenceMap '{path}' reads '{value.name}', and nothing says whether that is a "
+            "sequence or a tensor: declare its type in the model (value_info)."
         )
     return is_sequence
 

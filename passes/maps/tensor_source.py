@@ -14,11 +14,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import repeated_number
 from passes.maps.element_source import ElementSource, Read, typed
-from passes.maps.slice_reads import (
-    SlicesOfOne,
-    prepare_slices,
-    prepare_slices_of_one,
-)
+from passes.maps.slice_reads import SlicesOfOne, prepare_slices, prepare_slices_of_one
 from passes.maps.slice_sizes import checked_sizes, sizes_by, starts_by
 from passes.typing import Typing, ValueType
 

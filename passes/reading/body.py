@@ -11,7 +11,7 @@ from passes.graph.node_copies import copy_of
 from passes.maps.index_source import IndexSource
 from passes.reading.counters import final_values
 from passes.reading.cuts import find_cuts
-from passes.reading.even import Even, write_equally_long, write_even
+from passes.reading.even import Even, bounds_of, write_equally_long, write_even
 from passes.reading.iteration_copy import IterationCopy
 from passes.reading.loop_reading import LoopReading, name_dialect
 from passes.reading.not_a_map import NotAMapError
@@ -85,7 +85,7 @@ class BodyWriter(IterationCopy):
     def _write_even(self) -> Even:
         """Record whether all Slices have one length, if that makes sense of all of them."""
         cuts = {id(cut): cut for cut in self.cuts.values()}.values()
-        bounds = {self.needs.bounds(cut.start, cut.end) for cut in cuts}
+        bounds = {bounds_of(self.needs.facts.evaluator, cut.start, cut.end) for cut in cuts}
         if len(cuts) != 1 or None in bounds or not self.needs.unequal <= bounds:
             raise NotAMapError(Code.RAGGED, "its slices have several bounds")
         ((start, end),) = (b for b in bounds if b is not None)

@@ -10,9 +10,20 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
+from passes.graph.made import skip_identities
+from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Entry, Linear
 
-__all__ = ["Bounds", "Even", "entry_of", "write_equally_long", "write_even"]
+__all__ = [
+    "Bounds",
+    "Even",
+    "bounds_of",
+    "branch_taken",
+    "entry_of",
+    "write_equally_long",
+    "write_even",
+]
 
 Bounds: TypeAlias = tuple[tuple[ir.Value, int], tuple[ir.Value, int]]
 """Vectors of the starts and the ends of slices, and their entries for iteration 0."""
@@ -43,6 +54,42 @@ def entry_of(number: Linear | None) -> tuple[ir.Value, int] | None:
         return None
     first = (atom.position - Linear.of(TRIP)).number
     return None if first is None or first < 0 else (atom.vector, first)
+
+
+def bounds_of(evaluator: Evaluator, one: ir.Value | None, other: ir.Value | None) -> Bounds | None:
+    """Return the vectors whose entries two numbers are, and where they begin."""
+    start, end = (entry_of(evaluator.number(value)) for value in (one, other))
+    return None if start is None or end is None else (start, end)
+
+
+def branch_taken(
+    node: ir.Node, evaluator: Evaluator, unequal: set[Bounds] | None
+) -> ir.Graph | None:
+    """Return the branch that an If takes in every iteration, if that is known.
+
+    Args:
+        node: A node of a body.
+        evaluator: Computes its condition.
+        unequal: Is given the bounds of slices that are taken as not empty; None where slices may
+            be empty.
+    """
+    if not is_operator(node, "If"):
+        return None
+    bounds = None if unequal is None else _bounds_asked(node.inputs[0], evaluator)
+    if unequal is not None and bounds is not None:
+        unequal.add(bounds)
+        return node.attributes["else_branch"].as_graph()
+    condition = evaluator.number(node.inputs[0])
+    if condition is None or condition.number is None:
+        return None
+    name = "then_branch" if condition.number else "else_branch"
+    return node.attributes[name].as_graph()
+
+
+def _bounds_asked(condition: ir.Value | None, evaluator: Evaluator) -> Bounds | None:
+    """Return the bounds of a slice if a boolean is true exactly where it starts at its end."""
+    node = None if condition is None else skip_identities(condition).producer()
+    return bounds_of(evaluator, *node.inputs) if is_operator(node, "Equal") else None
 
 
 def write_even(

@@ -7,11 +7,11 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
-from passes.graph.graphs import is_default_domain, is_operator
+from passes.graph.graphs import is_default_domain
 from passes.graph.if_outputs import read_for
 from passes.graph.made import skip_identities
 from passes.maps.sequence_map import results_of
-from passes.reading.even import Bounds, entry_of
+from passes.reading.even import Bounds, branch_taken
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Collected
 from passes.reading.nodes import by_type, constant_of, passed_on
@@ -284,30 +284,7 @@ class Needs:
 
     def branch(self, node: ir.Node) -> ir.Graph | None:
         """Return the branch that an If takes in every iteration, if that is known."""
-        if not is_operator(node, "If"):
-            return None
-        if self.is_even and self._asks_for_rows(node.inputs[0]):
-            return node.attributes["else_branch"].as_graph()
-        condition = self.facts.evaluator.number(node.inputs[0])
-        if condition is None or condition.number is None:
-            return None
-        name = "then_branch" if condition.number else "else_branch"
-        return node.attributes[name].as_graph()
-
-    def bounds(self, one: ir.Value | None, other: ir.Value | None) -> Bounds | None:
-        """Return the vectors whose entries two numbers are, and where they begin."""
-        start, end = (entry_of(self.facts.evaluator.number(v)) for v in (one, other))
-        return None if start is None or end is None else (start, end)
-
-    def _asks_for_rows(self, condition: ir.Value | None) -> bool:
-        """Whether a boolean is true exactly if a slice starts where it ends."""
-        node = None if condition is None else skip_identities(condition).producer()
-        if not is_operator(node, "Equal"):
-            return False
-        bounds = self.bounds(*node.inputs)
-        if bounds is not None:
-            self.unequal.add(bounds)
-        return bounds is not None
+        return branch_taken(node, self.facts.evaluator, self.unequal if self.is_even else None)
 
 
 _PAST = frozenset({Kind.OTHER, Kind.APPENDED})

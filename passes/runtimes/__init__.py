@@ -1,16 +1,15 @@
 """Known defects of runtimes, and the forms that step around them.
 
-Start with `table`, a row for each defect, and `sidestep`, which writes the forms. `authored` tells
-the model's own nodes, which stay, from those that a rewrite wrote.
+Start with `table`, a row for each defect, and `sidestep`, which writes the forms and tells the
+model's own nodes, which stay, from those that a rewrite wrote.
 """
 
 from __future__ import annotations
 
-from passes.runtimes.authored import Authored
 from passes.runtimes.loop_states import LoopStatesPass
 from passes.runtimes.near_weights import NearWeightsPass
 from passes.runtimes.one_branch import OneBranchPass
-from passes.runtimes.sidestep import SidestepDefectsPass
+from passes.runtimes.sidestep import Authored, SidestepDefectsPass
 
 __all__ = [
     "Authored",

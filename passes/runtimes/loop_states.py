@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.graph.graphs import all_nodes, is_operator
-from passes.runtimes.authored import OthersPass
+from passes.runtimes.sidestep import OthersPass
 from passes.typing import Typing
 
 __all__ = ["LoopStatesPass"]

@@ -9,17 +9,16 @@ import onnx_ir as ir
 from passes.graph.builder import unnamed
 from passes.graph.graphs import all_graphs, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
-from passes.runtimes.authored import OthersPass
+from passes.runtimes.own_weights import weights_of
+from passes.runtimes.sidestep import OthersPass
 
-__all__ = ["NearWeightsPass", "weights_of"]
+__all__ = ["NearWeightsPass"]
 
 _PACKED: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger"), (1,)),
     **dict.fromkeys(("GRU", "LSTM"), (1, 2)),
 }
 """The operators of whose weights onnxruntime keeps a packed copy, and where they read them."""
-_LARGEST = 2**20
-"""The most bytes of weights that are copied."""
 _MOST = 2**23
 """The most bytes that all copies take."""
 
@@ -83,20 +82,6 @@ def _far_reads(
             outer = around.get(node.graph)
             if value.graph not in (node.graph, outer):
                 yield node, at, value
-
-
-def weights_of(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the weights that a value stands for, if they are few enough to be copied."""
-    node = value.producer()
-    if value.is_initializer() and not value.is_graph_input():
-        tensor = value.const_value
-    elif node is not None and node.op_type == "Constant" and "value" in node.attributes:
-        tensor = node.attributes["value"].as_tensor()
-    else:
-        return None
-    if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.nbytes > _LARGEST:
-        return None
-    return tensor
 
 
 def _copied(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> ir.Value:

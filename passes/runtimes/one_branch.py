@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.failing import cannot_fail
 from passes.graph.graphs import all_graphs, all_nodes, is_operator, subgraphs
 from passes.graph.names import make_names_unique
-from passes.runtimes.authored import OthersPass
+from passes.runtimes.sidestep import OthersPass
 
 __all__ = ["OneBranchPass"]
 

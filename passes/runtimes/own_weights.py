@@ -8,7 +8,6 @@ from passes.graph.builder import Builder, unnamed
 from passes.graph.graphs import is_operator, makers
 from passes.graph.made import operand, operands, skip_identities
 from passes.runtimes.beside import TAKEN_AWAY
-from passes.runtimes.near_weights import weights_of
 from passes.runtimes.quantized import kept
 from passes.runtimes.types import Types
 
@@ -16,10 +15,13 @@ __all__ = [
     "by_kept_weights",
     "is_by_dequantized_weights",
     "is_dequantized_from_outside",
+    "weights_of",
     "with_its_own_weights",
 ]
 
 _PRODUCTS = ("Gemm", "MatMul")
+_LARGEST = 2**20
+"""The most bytes of weights that are copied."""
 
 
 def is_dequantized_from_outside(node: ir.Node, types: Types) -> bool:
@@ -87,3 +89,17 @@ def by_kept_weights(node: ir.Node, types: Types, builder: Builder) -> list[ir.Va
     weights = builder.op("Max", [operand(node, 1)])
     inputs = [*node.inputs[:1], weights, *node.inputs[2:]]
     return [builder.op(node.op_type, inputs, node.attributes)]
+
+
+def weights_of(value: ir.Value) -> ir.TensorProtocol | None:
+    """Return the weights that a value stands for, if they are few enough to be copied."""
+    node = value.producer()
+    if value.is_initializer() and not value.is_graph_input():
+        tensor = value.const_value
+    elif node is not None and node.op_type == "Constant" and "value" in node.attributes:
+        tensor = node.attributes["value"].as_tensor()
+    else:
+        return None
+    if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.nbytes > _LARGEST:
+        return None
+    return tensor

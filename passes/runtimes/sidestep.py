@@ -1,9 +1,13 @@
-"""Writes what a runtime gets wrong in a form that it gets right."""
+"""Writes what a runtime gets wrong in a form that it gets right, where a rewrite wrote it.
+
+What the author of a model wrote in place stays as it is; `Authored` tells those nodes from the
+others, for this pass and for all that run behind the maps.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -15,6 +19,7 @@ from passes.graph.graphs import (
     default_opset,
     graphs_inside,
     is_default_domain,
+    subgraphs,
     walk_nodes,
 )
 from passes.graph.names import make_names_unique
@@ -22,16 +27,80 @@ from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice
 from passes.reading.kept_typing import KeptTyping
-from passes.runtimes.authored import Authored, nodes_by_others
 from passes.runtimes.branches import newly_decided
 from passes.runtimes.defect import Defect
 from passes.runtimes.table import DEFECTS
 from passes.runtimes.types import Types
+from passes.typing import Typing
 
-__all__ = ["SidestepDefectsPass"]
+__all__ = ["Authored", "OthersPass", "SidestepDefectsPass", "outermost_graphs"]
 
 
-class SidestepDefectsPass(ir.passes.InPlacePass):
+class Authored:
+    """Where each node of a model stood when it was recorded.
+
+    A node is the author's if it is the same node, in the same graph, and that graph belongs to
+    the same node, up to the main graph or a function. Every other node was written or moved.
+    """
+
+    def __init__(self, model: ir.Model) -> None:
+        """Record a model as it was given."""
+        self._graph_of: dict[ir.Node, ir.Graph] = {}
+        self._owner_of: dict[ir.Graph, ir.Node] = {}
+        for graph in outermost_graphs(model):
+            for node in graph:
+                self._record(node, graph)
+
+    def _record(self, node: ir.Node, graph: ir.Graph) -> None:
+        self._graph_of[node] = graph
+        for _, inner in subgraphs(node):
+            self._owner_of[inner] = node
+            for one in inner:
+                self._record(one, inner)
+
+    def others(self, model: ir.Model) -> Iterator[ir.Node]:
+        """Yield the nodes that were written or moved since, in order."""
+        for graph in outermost_graphs(model):
+            for node in graph:
+                yield from self._others(node, graph)
+
+    def _others(self, node: ir.Node, graph: ir.Graph) -> Iterator[ir.Node]:
+        if self._graph_of.get(node) is not graph:
+            yield from walk_nodes([node])
+            return
+        for _, inner in subgraphs(node):
+            if self._owner_of.get(inner) is not node:
+                yield from walk_nodes(inner)
+                continue
+            for one in inner:
+                yield from self._others(one, inner)
+
+
+class OthersPass(ir.passes.InPlacePass):
+    """A pass that looks at the nodes that the model's author did not write."""
+
+    def __init__(self, authored: Authored | None = None, typing: KeptTyping | None = None) -> None:
+        """Set up the pass.
+
+        Args:
+            authored: The model as its author wrote it; None for none of its nodes.
+            typing: The proven typing, kept for the passes behind it.
+        """
+        super().__init__()
+        self._authored = authored
+        self._kept = typing
+
+    def _others(self, model: ir.Model) -> list[ir.Node]:
+        """Return the nodes that are not the author's; all nodes where nothing was recorded."""
+        if self._authored is not None:
+            return list(self._authored.others(model))
+        return [node for graph in outermost_graphs(model) for node in walk_nodes(graph)]
+
+    def _typing(self, model: ir.Model) -> Typing:
+        return (self._kept or KeptTyping()).of(model)
+
+
+class SidestepDefectsPass(OthersPass):
     """Write nodes that meet a known defect of a runtime in a form that does not.
 
     1. The defects are the rows of `passes.runtimes.table.DEFECTS`.
@@ -53,9 +122,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             authored: The model as its author wrote it; None for none of its nodes.
             typing: The proven typing that the passes before it asked for.
         """
-        super().__init__()
-        self._authored = authored
-        self._typing = typing
+        super().__init__(authored, typing)
         self._present: set[str] = set()
         self._rows: dict[str, list[Defect]] = defaultdict(list)
         for row in DEFECTS:
@@ -65,9 +132,9 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
         self._present = {node.op_type for node in all_nodes(model)}
-        others = nodes_by_others(model, self._authored)
+        others = self._others(model)
         beside = self._beside(model, set(others))
-        types = Types(model, self._typing, moved=set(others) if self._authored else ())
+        types = Types(model, self._kept, moved=set(others) if self._authored else ())
         pending = self._known([*others, *_decided(model, set(others), types), *beside])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)
@@ -176,3 +243,8 @@ def _read_instead(builder: Builder, node: ir.Node, new: list[ir.Value]) -> None:
         for reader, index in old.uses():
             if reader not in own:
                 reader.replace_input_with(index, value)
+
+
+def outermost_graphs(model: ir.Model) -> list[ir.Graph]:
+    """Return the main graph and those of the functions."""
+    return [model.graph, *(function.graph for function in model.functions.values())]

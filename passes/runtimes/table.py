@@ -41,65 +41,43 @@ __all__ = ["DEFECTS"]
 _REDUCTIONS = (*sorted(REDUCTIONS), "ArgMax", "ArgMin")
 
 _onnxruntime = functools.partial(seen_in, "onnxruntime", "1.31.1")
+_mended = functools.partial(_onnxruntime, mended_in="1.32.0")
 
 
 DEFECTS: tuple[Defect, ...] = (
-    _onnxruntime(
-        "max-int64",
-        ("Max", "Min"),
-        integers.is_at_risk,
-        integers.compared,
-        mended_in="1.32.0",
-    ),
-    _onnxruntime(
-        "clip-int64",
-        ("Clip",),
-        integers.is_at_risk,
-        integers.clipped,
-        mended_in="1.32.0",
-    ),
-    _onnxruntime(
-        "sign-int64",
-        ("Sign",),
-        integers.is_at_risk,
-        integers.signs,
-        mended_in="1.32.0",
-    ),
-    _onnxruntime(
+    _mended("max-int64", ("Max", "Min"), integers.is_at_risk, integers.compared),
+    _mended("clip-int64", ("Clip",), integers.is_at_risk, integers.clipped),
+    _mended("sign-int64", ("Sign",), integers.is_at_risk, integers.signs),
+    _mended(
         "reduce-max-int64",
         ("ReduceMax", "ReduceMin"),
         integers.is_at_risk,
         integers.extremum,
-        mended_in="1.32.0",
     ),
-    _onnxruntime(
+    _mended(
         "reduction-from-the-back",
         _REDUCTIONS,
         empties.has_negative_axes,
         empties.from_the_front,
-        mended_in="1.32.0",
     ),
-    _onnxruntime(
+    _mended(
         "product-by-a-vector",
         ("MatMul",),
         matrix_products.is_by_a_vector,
         matrix_products.by_a_matrix,
-        mended_in="1.32.0",
         rounds=True,
     ),
-    _onnxruntime(
+    _mended(
         "product-of-a-short-left-side",
         ("MatMul",),
         matrix_products.is_left_short,
         matrix_products.left_as_long,
-        mended_in="1.32.0",
     ),
-    _onnxruntime(
+    _mended(
         "product-of-a-transpose",
         ("MatMul",),
         matrix_products.is_fused_with_transpose,
         matrix_products.untransposed,
-        mended_in="1.32.0",
         beside=by_way_of(*TAKEN_AWAY, "Transpose"),
         needs="Transpose",
     ),
@@ -300,10 +278,7 @@ DEFECTS: tuple[Defect, ...] = (
         running_statistics.from_means,
     ),
     _onnxruntime(
-        "branch-taken-for-good",
-        ("If",),
-        branches.has_constant_condition,
-        branches.branch_taken,
+        "branch-taken-for-good", ("If",), branches.has_constant_condition, branches.branch_taken
     ),
     _onnxruntime(
         "scan-along-another-axis-of-nothing",

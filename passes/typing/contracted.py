@@ -38,7 +38,7 @@ def contracted(call: NodeCall) -> None:
 
 
 def _spread(dims: Sequence[Any]) -> Any:
-    """Return what dimensions of which some may be 1 are spread to, None if that is not known."""
+    """Return the dimension that several are broadcast to, None if it is not known."""
     first, others = dims[0], [dim for dim in dims if dim is None or dim.dim_value != 1]
     if not others:
         return first

@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 """How the names of images end."""
 _WIDE = ("I", "F")
-"""How pillow calls pixels of 16 or 32 bits, of which a conversion cuts off what is beyond 255."""
+"""How pillow calls pixels of 16 or 32 bits; a conversion cuts off what is beyond 255."""
 _TOO_WIDE = "pixels of more than 8 bits; make them bytes first"
 
 

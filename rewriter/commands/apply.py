@@ -79,7 +79,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         raise RewriteError("apply needs the package pyarrow; install seqmap[apply]")
     if args.out.resolve().is_relative_to(args.source.resolve()):
         raise RewriteError(
-            f"{args.out} is in {args.source}, all of which is read; give another OUT"
+            f"{args.out} is in {args.source}, and all files there are read; give another OUT"
         )
     started = time.perf_counter()
     task = Task(

@@ -11,12 +11,13 @@ import onnx.checker
 import onnx.shape_inference
 import onnx_ir as ir
 
+from passes.errors import RewriteError
 from passes.graph.graphs import all_graphs
 from passes.typing import type_values
 from rewriter.errors import InvalidResultError, ModelError
 from rewriter.model_files import files, protos
 
-__all__ = ["check", "check_result", "correct_declarations", "require_valid"]
+__all__ = ["check", "check_result", "correct_declarations", "require_valid", "run_pass"]
 
 _STAND_IN = "seqmap.stand_in"  # a domain without schemas: its operators have any type
 
@@ -132,6 +133,28 @@ def _contradicts(value: ir.Value, proven: Sequence[int | str | None]) -> bool:
 
 def _in_words(dims: Sequence[Any]) -> str:
     return f"[{','.join(str(d) if isinstance(d, int) else '?' for d in dims)}]"
+
+
+def run_pass(
+    one: ir.passes.InPlacePass, model: ir.Model, given: Callable[[], ir.Model]
+) -> ir.passes.PassResult:
+    """Run a pass; what it stumbles over in a model that is not valid is the model's fault.
+
+    Args:
+        one: The pass.
+        model: The model; it is changed.
+        given: Returns a copy of the model as given.
+
+    Raises:
+        ModelError: The pass fails, and the checker objects to the model as given.
+    """
+    try:
+        return one(model)
+    except RewriteError:
+        raise
+    except Exception:
+        require_valid(given())
+        raise
 
 
 def require_valid(model: onnx.ModelProto | ir.Model) -> None:

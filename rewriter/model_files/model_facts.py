@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -137,6 +138,11 @@ class OperatorCounts:
         """The number of nodes."""
         return sum(self.by_type.values())
 
+    @functools.cached_property
+    def operators(self) -> frozenset[str]:
+        """The operators that it holds, of whatever domain."""
+        return frozenset(name.rpartition("::")[2] for name in self.by_type)
+
     @property
     def sequences(self) -> int:
         """The number of nodes that make, read or map a sequence."""
@@ -149,6 +155,13 @@ class OperatorCounts:
 
     def _count(self, op_types: frozenset[str]) -> int:
         return sum(count for op_type, count in self.by_type.items() if op_type in op_types)
+
+    def changes(self, before: OperatorCounts) -> str:
+        """Say by how many nodes of each operator a model has changed."""
+        one, other = before.by_type, self.by_type
+        differences = {kind: other.get(kind, 0) - one.get(kind, 0) for kind in {**one, **other}}
+        changed = [f"{kind} {n:+d}" for kind, n in sorted(differences.items()) if n]
+        return ", ".join(changed) or "changed, with as many nodes of each operator"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values, fit for JSON."""

@@ -41,8 +41,7 @@ def load_at_target(model: Any, target: str, check: Check, *, whole: bool = False
         target: The name of the target.
         check: What a comparison showed: inputs that the model before accepts, and what
             onnxruntime said of the new model there.
-        whole: Whether the runtime is to refuse a model of which its device leaves a part to the
-            host.
+        whole: Whether the runtime is to refuse a model if its device leaves a part to the host.
 
     Returns:
         What became of it.

@@ -1,4 +1,4 @@
-"""Maps of which a report says the same: the first is told, the others are named below it."""
+"""Maps with the same decision: a report describes the first and names the others below it."""
 
 from __future__ import annotations
 

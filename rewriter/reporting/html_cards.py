@@ -17,7 +17,7 @@ _FOLDED = 6
 
 
 def cards(record: Record, by_path: Mapping[str, int]) -> list[str]:
-    """Return the cards of all maps; those of which the same is said as of one before are closed.
+    """Return the cards of all maps; a card is closed if an earlier map has the same decision.
 
     Args:
         record: The report.

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.common_subexpressions import EliminateCommonSubexpressionsPass
-from passes.runtimes.authored import Authored
+from passes.runtimes.sidestep import Authored
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18, "other" : 1]>'
 

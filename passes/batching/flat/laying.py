@@ -76,8 +76,8 @@ def packed_laid_out(ops: Operators, x: Batched) -> Batched:
 def _laid_out_by_both(ops: Operators, x: Batched, lengths: Lengths, beside: Lengths) -> Batched:
     """Return packed samples that differ along their last axis, too, without what means nothing.
 
-    Rows of lengths ``[2, 1]``, of which the first two have 3 places, lie in ``[3, 3]``; 7 of these
-    9 places are kept if the last row has 1.
+    Samples of 2 rows and of 1 row lie in ``[3, 3]``. The rows of the first have 3 places, that of
+    the other has 1: 7 of the 9 places are kept.
     """
     rest = [axis for axis in range(x.rank - 1) if axis != x.axis]
     memory, value = [x.axis, x.rank - 1, *rest], x.value

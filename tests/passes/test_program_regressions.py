@@ -45,6 +45,26 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "elements of unknown shapes that a Loop stacks, at opset 12",
+        """g (int64 n, int64 a, int64 b, seq(int64[P,Q,R]) xs) => (int64 last, int64[?] numbers, int64[?,?,?,?] ys) {
+             go = Constant <value = bool {1}> ()
+             last, other, numbers, ys = Loop (n, go, a, b) <body = one (int64 i, bool c, int64 p, int64 q)
+               => (bool d, int64 p2, int64 q2, int64 number, int64[?,?,?] y) {
+               y = SequenceAt (xs, i)
+               shape = Shape (q) number = Reshape (i, shape)
+               p2 = Identity (q) q2 = Identity (p) d = Constant <value = bool {1}> () }> }""",
+        tuple(
+            {
+                "n": np.int64(count),
+                "a": np.int64(2),
+                "b": np.int64(1),
+                "xs": [np.ones((3, 2, 4), np.int64)] * 9,
+            }
+            for count in (1, 2, 9)
+        ),
+        opset=12,
+    ),
+    Case(
         "a carried sum of what does not hang on the elements that a Loop reads, of none",
         """g (int32[N] x, seq(int32[?]) xs) => (int32[?] total, int32[?,?] rows) {
              n = SequenceLength (xs) go = Constant <value = bool {1}> ()

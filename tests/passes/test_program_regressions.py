@@ -45,6 +45,23 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "two constants of one name, by a Scan that was fused in the body of a guarded Loop",
+        """g (seq(int64[N,M]) xs) => (seq(int64) ys) {
+             n = SequenceLength (xs) go = Constant <value = bool {1}> ()
+             none = SequenceEmpty <dtype = 7> ()
+             ys = Loop (n, go, none) <body = one (int64 i, bool c, seq(int64[]) some)
+               => (bool d, seq(int64[]) more) {
+               x = SequenceAt (xs, i)
+               last = Scan (i, x) <num_scan_inputs = 1, body = rows (int64 s, int64[M] row)
+                 => (int64[] t) { step = Constant <value_int = 1> () t = Add (s, step) }>
+               more = SequenceInsert (some, last) d = Identity (c) }> }""",
+        tuple(
+            {"xs": [np.ones((rows, 1), np.int64) for rows in sizes]}
+            for sizes in ((), (2,), (1, 3, 3, 3, 2), (1, 2) * 30)
+        ),
+        opset=16,
+    ),
+    Case(
         "elements of unknown shapes that a Loop stacks, at opset 12",
         """g (int64 n, int64 a, int64 b, seq(int64[P,Q,R]) xs) => (int64 last, int64[?] numbers, int64[?,?,?,?] ys) {
              go = Constant <value = bool {1}> ()

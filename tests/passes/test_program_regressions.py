@@ -45,6 +45,24 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "lengths that a loop collects, of results that differ along two axes",
+        """g (int32[B] sizes, float[N,T,M] xs) => (float[A] highest, seq(float[P,Q]) running) {
+             x_seq = SplitToSequence <axis = 1> (xs, sizes)
+             each, running = SequenceMap (x_seq) <body = one (float[N,L,M] x) => (y, rows) {
+               target = Constant <value = int64[2] {0, -1}> () flat = Reshape (x, target)
+               across = Constant <value = int64[1] {1}> ()
+               total = ReduceSum <keepdims = 0> (flat, across)
+               last, rows = Scan (total, flat) <num_scan_inputs = 1, scan_input_axes = [1],
+                 body = step (float[N] s, float[N] column) => (float[N] t, float[N] row) {
+                   t = Max (s, column) row = Identity (t) }>
+               y = Mul (last, last) }>
+             highest = ConcatFromSequence <axis = 0> (each) }""",
+        (
+            {"sizes": np.array([2, 1, 3], np.int32), "xs": floats(2, 6, 3)},
+            {"sizes": np.array([4], np.int32), "xs": floats(1, 4, 2)},
+        ),
+    ),
+    Case(
         "two constants of one name, by a Scan that was fused in the body of a guarded Loop",
         """g (seq(int64[N,M]) xs) => (seq(int64) ys) {
              n = SequenceLength (xs) go = Constant <value = bool {1}> ()

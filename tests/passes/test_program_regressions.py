@@ -45,6 +45,23 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "a Loop of no iterations yields the numbers that it declares",
+        """g (float[N,M,K] xs, int64[B] counts, int64[B] sizes) => (seq(float[P,Q,R]) ys) {
+             cut = SplitToSequence <axis = 0> (xs, sizes)
+             times = SplitToSequence <axis = 0, keepdims = 0> (counts)
+             ys = SequenceMap (cut, times) <body = one (float[A,B1,C] x, int64 n) => (y) {
+               front = Constant <value = int64[1] {0}> () go = Constant <value = bool {1}> ()
+               total = ReduceSum <keepdims = 0> (x, front)
+               last, rows = Loop (n, go, total) <body = b (int64 i, bool c, float[1,4] s)
+                 => (bool d, float[1,4] t, float[1,4] row) {
+                 at = Gather (x, i) t = Add (s, at) row = Abs (t) d = Identity (c) }>
+               y = Max (rows, total, last) }> }""",
+        tuple(
+            {"xs": floats(9, 1, 4), "counts": np.array(counts), "sizes": np.array([3, 4, 2])}
+            for counts in ([2, 1, 1], [0, 1, 0], [0, 0, 0])
+        ),
+    ),
+    Case(
         "lengths that a loop collects, of results that differ along two axes",
         """g (int32[B] sizes, float[N,T,M] xs) => (float[A] highest, seq(float[P,Q]) running) {
              x_seq = SplitToSequence <axis = 1> (xs, sizes)

@@ -53,6 +53,7 @@ class Promotions:
         self._collected: dict[tuple[int, ir.Value | str], Lengths] = Memo()
         self._lengths: dict[ir.Value, Lengths] = Memo()
         self._behind: dict[Lengths, tuple[int, Builder]] = Memo()
+        self._settled: dict[ir.Value, ir.Value] = Memo()
 
     def add_source(self, value: ir.Value) -> None:
         """Enter a value that every loop reads and none computes."""
@@ -164,8 +165,14 @@ class Promotions:
             settled[known.value] = made.value
             known.value = made.value
         for placeholder, found in settled.items():
-            placeholder.replace_all_uses_with(found)
+            self._settled[placeholder] = found
+        self.settle_readers()
         return settled
+
+    def settle_readers(self) -> None:
+        """Let what reads a placeholder, or reads it by now, read what stands in its place."""
+        for placeholder, found in self._settled.items():
+            placeholder.replace_all_uses_with(found)
 
     def behind(self, loop: int) -> list[ir.Node]:
         """Return the nodes that follow from the lengths that a loop collects."""

@@ -120,7 +120,7 @@ class DeviceFormsPass(FormsPass):
             if moved is not None:
                 return moved
         if node.op_type == _SHAPE:
-            return self._shape(node, builder)
+            return None if given == _T.STRING else self._shape(node, builder)
         if node.op_type == _DECIDES and node.graph is not self._main:
             return None
         form = EXACT.get(node.op_type)

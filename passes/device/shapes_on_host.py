@@ -56,7 +56,7 @@ class ShapesOnHostPass(FormsPass):
 
     def _form(self, node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
         dtype = typing.dtype(operand(node, 0))
-        if dtype is None or not self._has_kernel(node, dtype):
+        if dtype in (None, ir.DataType.STRING) or not self._has_kernel(node, dtype):
             return None
         other = builder.op("Cast", [operand(node, 0)], {"to": _OTHER.value})
         return [builder.op("Shape", [builder.op("Neg", [other])], node.attributes)]

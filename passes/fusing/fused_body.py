@@ -80,7 +80,9 @@ class FusedBody:
                 held |= self._write_loop(builder, typings, index, wanted)
                 builder.nodes.extend(self.walk.promotions.behind(index))
         count = len(self.site.results)
-        return [self._result(builder, i, held, typings) for i in range(count)]
+        results = [self._result(builder, i, held, typings) for i in range(count)]
+        self.walk.promotions.settle_readers()  # tables of sizes hold placeholders
+        return results
 
     def _prepare_results(self) -> None:
         for result in self.site.results:

@@ -96,6 +96,7 @@ def read_rows(
     step = builder.scalar(STEP)
     last = builder.op("Sub", [count, builder.scalar(1)])
     steps = builder.op("Div", [builder.op("Add", [last, step]), step])
+    steps.type, steps.shape = ir.TensorType(_INT64), ir.Shape([])
     total = builder.op("Mul", [steps, step])
     positions = builder.arange(total)
     positions = builder.op("Min", [positions, last])

@@ -161,7 +161,8 @@ def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] 
     Args:
         nodes: Nodes with at least the form of opset 13, or Reshapes with that of opset 14; what
             the form of a node needs more is put before it. A second input that became an
-            attribute must be a constant; other nodes stay as they are.
+            attribute must be a constant, or the sizes of a Split one number for all parts, which
+            it needs no sizes for; other nodes stay as they are.
         opset: Version of ONNX's operators.
         but: Those among the nodes that stay as they are.
     """
@@ -238,3 +239,14 @@ def _second_input_to_attribute(node: ir.Node) -> None:
     if numbers is not None:
         node.attributes[name] = ir.AttrInt64s(name, [int(n) for n in numbers])
         node.resize_inputs(1)
+    elif node.op_type == "Split" and _is_one_number(node.inputs[1]):
+        node.resize_inputs(1)
+
+
+def _is_one_number(sizes: ir.Value | None) -> bool:
+    """Whether an Expand of a scalar makes the sizes."""
+    maker = None if sizes is None else sizes.producer()
+    if maker is None or not is_operator(maker, "Expand"):
+        return False
+    number = maker.inputs[0]
+    return number is not None and number.shape is not None and number.shape.rank() == 0

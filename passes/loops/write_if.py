@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
 from passes.loops.forms import dims_of_samples
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
@@ -65,6 +66,9 @@ def _dims_of_none(site: MapSite, result: MapResult, typings: Typings) -> list[in
     """Return the dimensions of a result of no samples, none where not even the rank is known."""
     known = dims_of_samples(site.body.outputs[result.output], [result], typings)
     dims = [d if isinstance(d, int) else None for d in known or ()]
+    given = _declared_by_loop(site, result)
+    if len(given) == len(dims):
+        dims = [d if n is None else n for d, n in zip(dims, given, strict=True)]
     if result.kind == "stacked":
         axis = result.axis % (len(dims) + 1)
         dims.insert(axis, 0)
@@ -75,3 +79,15 @@ def _dims_of_none(site: MapSite, result: MapResult, typings: Typings) -> list[in
     elif dims:
         dims[result.axis % len(dims)] = 0
     return dims if known is not None else [None]
+
+
+def _declared_by_loop(site: MapSite, result: MapResult) -> list[int | None]:
+    """Return what a Loop declares of one iteration: without any, that is what it yields."""
+    values = [pair for one in site.originals for pair in one.values]
+    loop_value = next((old for old, new in values if new is result.value), None)
+    node = None if loop_value is None else loop_value.producer()
+    if loop_value is None or node is None or not is_operator(node, "Loop"):
+        return []
+    place = node.outputs.index(loop_value) + 1  # behind the condition
+    shape = node.attributes["body"].as_graph().outputs[place].shape
+    return [d if isinstance(d, int) else None for d in shape or ()]

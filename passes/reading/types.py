@@ -57,7 +57,6 @@ def type_body(
         is_declared: Whether the declared typing believes what the values of the body declare;
             the body of a Loop declares nothing.
     """
-    name_values_apart(body)  # what was fused in it may share names, by which inference goes
     _type_body(body, typings.declared, model, _nothing if is_declared else _erase_all)
     if typings.proven is not typings.declared:
         _type_body(body, typings.proven, model, erase_body if is_declared else _erase_all)
@@ -78,7 +77,6 @@ def type_apart(body: ir.Graph, typing: Typing, model: ir.Model, *, ranks: bool) 
         model: Tells the versions.
         ranks: Keep the ranks that the graph declares.
     """
-    name_values_apart(body)
     _type_body(body, typing, model, functools.partial(erase_body, ranks=ranks))
 
 
@@ -196,6 +194,7 @@ def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Eras
 
 def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> onnx.ModelProto:
     """Return a body as a model of its own, for inference; see `_type_body`."""
+    name_values_apart(body)  # what was fused in it may share names, by which inference goes
     proto = ir.serde.serialize_graph(body)
     erase(proto)
     captured = captured_values(body)

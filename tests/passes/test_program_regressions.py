@@ -45,6 +45,78 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "a Loop of no iterations yields the numbers that it declares",
+        """g (float[N,M,K] xs, int64[B] counts, int64[B] sizes) => (seq(float[P,Q,R]) ys) {
+             cut = SplitToSequence <axis = 0> (xs, sizes)
+             times = SplitToSequence <axis = 0, keepdims = 0> (counts)
+             ys = SequenceMap (cut, times) <body = one (float[A,B1,C] x, int64 n) => (y) {
+               front = Constant <value = int64[1] {0}> () go = Constant <value = bool {1}> ()
+               total = ReduceSum <keepdims = 0> (x, front)
+               last, rows = Loop (n, go, total) <body = b (int64 i, bool c, float[1,4] s)
+                 => (bool d, float[1,4] t, float[1,4] row) {
+                 at = Gather (x, i) t = Add (s, at) row = Abs (t) d = Identity (c) }>
+               y = Max (rows, total, last) }> }""",
+        tuple(
+            {"xs": floats(9, 1, 4), "counts": np.array(counts), "sizes": np.array([3, 4, 2])}
+            for counts in ([2, 1, 1], [0, 1, 0], [0, 0, 0])
+        ),
+    ),
+    Case(
+        "lengths that a loop collects, of results that differ along two axes",
+        """g (int32[B] sizes, float[N,T,M] xs) => (float[A] highest, seq(float[P,Q]) running) {
+             x_seq = SplitToSequence <axis = 1> (xs, sizes)
+             each, running = SequenceMap (x_seq) <body = one (float[N,L,M] x) => (y, rows) {
+               target = Constant <value = int64[2] {0, -1}> () flat = Reshape (x, target)
+               across = Constant <value = int64[1] {1}> ()
+               total = ReduceSum <keepdims = 0> (flat, across)
+               last, rows = Scan (total, flat) <num_scan_inputs = 1, scan_input_axes = [1],
+                 body = step (float[N] s, float[N] column) => (float[N] t, float[N] row) {
+                   t = Max (s, column) row = Identity (t) }>
+               y = Mul (last, last) }>
+             highest = ConcatFromSequence <axis = 0> (each) }""",
+        (
+            {"sizes": np.array([2, 1, 3], np.int32), "xs": floats(2, 6, 3)},
+            {"sizes": np.array([4], np.int32), "xs": floats(1, 4, 2)},
+        ),
+    ),
+    Case(
+        "two constants of one name, by a Scan that was fused in the body of a guarded Loop",
+        """g (seq(int64[N,M]) xs) => (seq(int64) ys) {
+             n = SequenceLength (xs) go = Constant <value = bool {1}> ()
+             none = SequenceEmpty <dtype = 7> ()
+             ys = Loop (n, go, none) <body = one (int64 i, bool c, seq(int64[]) some)
+               => (bool d, seq(int64[]) more) {
+               x = SequenceAt (xs, i)
+               last = Scan (i, x) <num_scan_inputs = 1, body = rows (int64 s, int64[M] row)
+                 => (int64[] t) { step = Constant <value_int = 1> () t = Add (s, step) }>
+               more = SequenceInsert (some, last) d = Identity (c) }> }""",
+        tuple(
+            {"xs": [np.ones((rows, 1), np.int64) for rows in sizes]}
+            for sizes in ((), (2,), (1, 3, 3, 3, 2), (1, 2) * 30)
+        ),
+        opset=16,
+    ),
+    Case(
+        "elements of unknown shapes that a Loop stacks, at opset 12",
+        """g (int64 n, int64 a, int64 b, seq(int64[P,Q,R]) xs) => (int64 last, int64[?] numbers, int64[?,?,?,?] ys) {
+             go = Constant <value = bool {1}> ()
+             last, other, numbers, ys = Loop (n, go, a, b) <body = one (int64 i, bool c, int64 p, int64 q)
+               => (bool d, int64 p2, int64 q2, int64 number, int64[?,?,?] y) {
+               y = SequenceAt (xs, i)
+               shape = Shape (q) number = Reshape (i, shape)
+               p2 = Identity (q) q2 = Identity (p) d = Constant <value = bool {1}> () }> }""",
+        tuple(
+            {
+                "n": np.int64(count),
+                "a": np.int64(2),
+                "b": np.int64(1),
+                "xs": [np.ones((3, 2, 4), np.int64)] * 9,
+            }
+            for count in (1, 2, 9)
+        ),
+        opset=12,
+    ),
+    Case(
         "a carried sum of what does not hang on the elements that a Loop reads, of none",
         """g (int32[N] x, seq(int32[?]) xs) => (int32[?] total, int32[?,?] rows) {
              n = SequenceLength (xs) go = Constant <value = bool {1}> ()

@@ -144,6 +144,11 @@ def test_what_has_a_kernel_stays(inputs: str, body: str, result: str) -> None:
     assert not DeviceFormsPass(kernels_of("cuda", model))(model).modified
 
 
+def test_strings_are_not_read_as_floats_to_tell_their_shape() -> None:
+    model = ir.from_proto(model_of("string[N,M] x", "y = Shape (x)", "int64"))
+    assert not DeviceFormsPass(kernels_of("tensorrt", model))(model).modified
+
+
 def test_every_row_is_an_operator() -> None:
     counted = collections.Counter(WIDENED)
     assert all(onnx.defs.has(name) for name in counted)

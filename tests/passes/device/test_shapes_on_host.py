@@ -42,6 +42,7 @@ LEFT = {
         "r = Relu (x) n = Shape (x) h = ReduceSum <keepdims = 0> (r) i2 = Cast <to = 7> (h) s = Mul (n, i2)"
     ),
     "a type that the device has no Shape for": scanned(ALONE, "int64"),
+    "strings": scanned(ALONE, "string"),
     "what an unknown operator makes": scanned("u = com.microsoft.Gelu (x) s = Shape (u)"),
     "no list": """<ir_version: 9, opset_import: ["" : 18]>
         g (float[N] x) => (int64[1] y) { r = Relu (x) y = Shape (r) }""",

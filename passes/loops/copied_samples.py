@@ -8,7 +8,7 @@ An If between two copies asks whether the one before was the last, for three sam
                     If(n == 2) {Concat(y1, y2)}
                     else {y3 = body(x[2]); Concat(y1, y2, y3)}}}
 
-No number of samples stands behind more questions than it must: one sample is where they weigh most.
+One sample, where questions weigh most, stands behind two of them.
 """
 
 from __future__ import annotations

@@ -62,11 +62,8 @@ class Clamped(RunningPattern):
         return doubled(joined, bounds, _joined)[1]
 
 
-def _joined(
-    builder: Builder, values: Sequence[ir.Value], places: ir.Value, by: int
-) -> list[ir.Value]:
+def _joined(builder: Builder, values: Sequence[ir.Value], read: ir.Value) -> list[ir.Value]:
     """Record each step behind the one that stands so many rows before it."""
-    read = builder.op("Max", [builder.op("Sub", [places, builder.scalar(by)]), builder.scalar(0)])
     low, high = values
     low1, high1 = (builder.op("Gather", [value, read], {"axis": 0}) for value in values)
     least = builder.op("Max", [low, low1])

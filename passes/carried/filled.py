@@ -209,8 +209,7 @@ def totals(
     if given.is_whole and given.rank:
         flags = builder.op("Unsqueeze", [flags, builder.ints(*range(1, given.rank + 1))])
 
-    def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
-        read = b.op("Max", [b.op("Sub", [places, b.scalar(by)]), b.scalar(0)])
+    def step(b: Builder, values: Sequence[ir.Value], read: ir.Value) -> list[ir.Value]:
         before, since = (b.op("Gather", [value, read], {"axis": 0}) for value in values)
         rows, marks = values
         total = b.op(family, [before, rows])

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import like_initial
-from passes.carried.doubling import check_steps, doubled
+from passes.carried.doubling import Step, check_steps, doubled
 from passes.carried.joined import Joined, same_dims
 from passes.carried.widths import IN_STEPS, INTEGER_EXTREMES, WRITTEN, check_width
 from passes.graph.builder import END, Builder
@@ -66,10 +66,7 @@ def running_along(
     value = joined.number(_NEUTRAL[family], joined.typing.dtype(carried.initial), first)
     neutral = builder.op("Expand", [value, builder.op("Shape", [first])])
 
-    def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
-        return [_joined(b, values[0], places, by, family, neutral)]
-
-    (rows,) = doubled(joined, [rows], step)
+    (rows,) = doubled(joined, [rows], _step(family, neutral), behind=1)
     rows = reversed_along(builder, rows, 0) if is_reversed else rows
     return builder.op("Transpose", [rows], {"perm": back}) if axis else rows
 
@@ -123,10 +120,8 @@ def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str)
     whole = builder.op("Concat", _in_one_shape(joined, carried, rows), {"axis": 0})
     neutral = _neutral_row(joined, whole, _NEUTRAL[family]) if family in _NEUTRAL else None
 
-    def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
-        return [_joined(b, values[0], places, by, family, neutral)]
-
-    return doubled(joined, [whole], step)[0]
+    behind = 0 if neutral is None else 1
+    return doubled(joined, [whole], _step(family, neutral), behind=behind)[0]
 
 
 _WIDE = frozenset({ir.DataType.INT64, ir.DataType.UINT64})
@@ -140,31 +135,20 @@ def _cut(builder: Builder, rows: ir.Value, start: int, stop: int) -> ir.Value:
     return builder.op("Slice", [rows, *bounds])
 
 
-def _joined(
-    builder: Builder,
-    whole: ir.Value,
-    places: ir.Value,
-    by: int,
-    family: str,
-    neutral: ir.Value | None,
-) -> ir.Value:
-    """Join each row to the one so many rows before it.
+def _step(family: str, neutral: ir.Value | None) -> Step:
+    """Return what joins each row to the one so many rows before it.
 
     Where there is none it is joined to one that changes nothing: the first row for an extreme,
     which holds it already, and 1 for a product. All shapes stay as they are, so that what is
     known of them does.
     """
-    rows = whole if neutral is None else builder.op("Concat", [neutral, whole], {"axis": 0})
-    read = _before(builder, places, by if neutral is None else by - 1)
-    return builder.op(family, [builder.op("Gather", [rows, read], {"axis": 0}), whole])
 
+    def step(b: Builder, values: Sequence[ir.Value], read: ir.Value) -> list[ir.Value]:
+        (whole,) = values
+        rows = whole if neutral is None else b.op("Concat", [neutral, whole], {"axis": 0})
+        return [b.op(family, [b.op("Gather", [rows, read], {"axis": 0}), whole])]
 
-def _before(builder: Builder, places: ir.Value, by: int) -> ir.Value:
-    """Record the places so many before each, the first one where there is none."""
-    if not by:
-        return places
-    before = builder.op("Sub", [places, builder.scalar(by)])
-    return builder.op("Max", [before, builder.scalar(0)])
+    return step
 
 
 _NEUTRAL = {"Add": 0, "Mul": 1, "BitwiseXor": 0}

@@ -181,6 +181,7 @@ def _extreme(
 
     Runtimes differ on the extreme of no rows, and onnxruntime's ReduceMax passes over a NaN that
     does not come first. A sum of absolute values is NaN for that alone: infinities do not cancel.
+    No row is larger than it, so that a maximum is the less of both.
     """
     builder = joined.builder
     padded = rows if has_rows else _with_neutral_row(builder, rows, family, dtype)
@@ -188,6 +189,8 @@ def _extreme(
     if dtype not in FLOATS:
         return found
     sizes = joined.reduce("ReduceL1", rows)
+    if family == "Max":
+        return builder.op("Min", [found, sizes])
     return builder.op("Where", [builder.op("IsNaN", [sizes]), sizes, found])
 
 

@@ -17,7 +17,7 @@ from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.loops.copied_samples import CopiedSamples
 from passes.loops.few_samples import write_by_count
-from passes.loops.write_if import knows_no_samples, no_samples, write_if
+from passes.loops.write_if import Branch, knows_no_samples, no_samples, write_if
 from passes.maps.sequence_map import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
 from passes.raising.originals import forget
@@ -84,26 +84,36 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
     count = _trip_count(plan, typings) or site.elements[0][1].scalar_count(builder, typings.proven)
     if not plan.needs_samples and not choice.few:
         return write_asked(builder, plan, typings, count)
-    enough = builder.op("Greater", [count, builder.scalar(choice.few)])
-    batches_none = (
-        choice.is_copied and not plan.needs_samples and not knows_no_samples(site, typings)
-    )
-    if batches_none:
-        none = builder.op("Equal", [count, builder.scalar(0)])
-        enough = builder.op("Or", [enough, none])
 
     def write(inner: Builder) -> Sequence[ir.Value]:
         return write_asked(inner, plan, typings, count)
 
+    if choice.is_copied:
+        return _write_copied(builder, plan, typings, count, write)
+
     def write_instead(inner: Builder) -> Sequence[ir.Value]:
-        if choice.is_copied:
-            copies = CopiedSamples(site, typings, choice.few)
-            return copies.write(inner, count, is_some=batches_none)
         if choice.few:
             return write_few(inner, plan, typings, count)
         return no_samples(inner, site, typings)
 
+    enough = builder.op("Greater", [count, builder.scalar(choice.few)])
     return write_if(builder, site, typings, enough, write, write_instead)
+
+
+def _write_copied(
+    builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value, write: Branch
+) -> Sequence[ir.Value]:
+    """Run copies of the body for few samples; no sample is one of few only if it must be."""
+    site, few = plan.site, plan.choice.few
+    copies = CopiedSamples(site, typings, few)
+    if plan.needs_samples or knows_no_samples(site, typings):
+        return copies.write_beside(builder, count, write)
+    enough = builder.op("Greater", [count, builder.scalar(few)])
+    none = builder.op("Equal", [count, builder.scalar(0)])
+    enough = builder.op("Or", [enough, none])
+    return write_if(
+        builder, site, typings, enough, write, lambda inner: copies.write(inner, count)
+    )
 
 
 def _trip_count(plan: FusionPlan, typings: Typings) -> ir.Value | None:

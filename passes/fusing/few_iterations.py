@@ -82,7 +82,8 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     )
     enough = builder.op("Greater", [count, builder.scalar(few)])
     to_opset_form(builder.nodes, facts.opset)
-    return FewIterations(few, enough, builder.nodes, limits, early, copies, original.path)
+    path, opset = original.path, facts.opset
+    return FewIterations(few, enough, builder.nodes, limits, early, copies, path, opset)
 
 
 def _most_copied(original: Original) -> int:
@@ -111,7 +112,8 @@ def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> Fe
     reader = ir.node("Identity", chain.results)
     note(reader)
     copy = LoopCopy(copies.nodes, values, reader)
-    return FewIterations(few, enough, asked, [], [], [copy], original.path, is_copied=True)
+    path, opset = original.path, facts.opset
+    return FewIterations(few, enough, asked, [], [], [copy], path, opset, is_copied=True)
 
 
 def _read(original: Original, facts: FusionFacts) -> list[ChainResult] | None:

@@ -12,6 +12,7 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.graph.builder import ORIGIN_KEY, Builder, needed_nodes
 from passes.graph.drafts import drop_uses, note
 from passes.graph.graphs import is_operator, walk_nodes
+from passes.graph.looped_branches import take_loops
 from passes.graph.made import operand
 from passes.graph.node_copies import rank_alone
 from passes.typing import Typings
@@ -53,6 +54,7 @@ class FewIterations:
         early: Those parts of them that follow from sizes alone, and are asked with the number.
         copies: A copy of the Loop for each of the two questions that is asked.
         path: The path of the Loop.
+        opset: Version of ONNX's operators.
         is_copied: Whether it is copies of its body that run, and no Loop.
     """
 
@@ -63,6 +65,7 @@ class FewIterations:
     early: Sequence[ir.Value]
     copies: Sequence[LoopCopy]
     path: str
+    opset: int
     is_copied: bool = False
 
     @property
@@ -199,6 +202,8 @@ class FewIterations:
         note(node)
         graph.append(node)
         graph.sort()
+        if not self.is_copied:
+            take_loops(region, self.path, self.opset)
         return node
 
 

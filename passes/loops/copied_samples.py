@@ -2,11 +2,13 @@
 
 An If between two copies asks whether the one before was the last, for three samples at most::
 
-    y1 = body(x[0])
-    y  = If(n == 1) {Concat(y1)}
-         else {y2 = body(x[1])
-               If(n == 2) {Concat(y1, y2)}
-               else {y3 = body(x[2]); Concat(y1, y2, y3)}}
+    y = If(n < 2) {If(n == 1) {body(x[0])} else {nothing}}
+        else {If(n > 3) {batched}
+              else {y1 = body(x[0]); y2 = body(x[1])
+                    If(n == 2) {Concat(y1, y2)}
+                    else {y3 = body(x[2]); Concat(y1, y2, y3)}}}
+
+One sample, where questions weigh most, stands behind two of them.
 """
 
 from __future__ import annotations
@@ -42,26 +44,48 @@ class CopiedSamples:
         self._most = most
         self._body = LoopBody.of(site)
 
-    def write(self, builder: Builder, count: ir.Value, *, is_some: bool) -> Sequence[ir.Value]:
+    def write(self, builder: Builder, count: ir.Value) -> Sequence[ir.Value]:
         """Record the copies.
 
         Args:
             builder: Writes the branch.
-            count: The number of samples, an int64 scalar, at most as many as there are copies.
-            is_some: Whether there is at least one sample.
+            count: The number of samples, an int64 scalar, at least 1 and at most as many as there
+                are copies.
 
         Returns:
             The value of each result.
         """
-        if is_some:
-            return self._write_from(builder, count, [])
-        if self._most == 1:
-            return self._write_one_or_none(builder, count)
-        is_few = builder.op("Less", [count, builder.scalar(2)])
+        return self._write_from(builder, count, [])
+
+    def write_beside(
+        self, builder: Builder, count: ir.Value, write_more: Branch
+    ) -> Sequence[ir.Value]:
+        """Record the copies, and what runs for more samples than there are copies.
+
+        Args:
+            builder: Writes the graph.
+            count: The number of samples, an int64 scalar.
+            write_more: Records what runs for more.
+
+        Returns:
+            The value of each result.
+        """
         return self._write_if(
             builder,
-            is_few,
+            builder.op("Less", [count, builder.scalar(2)]),
             lambda inner: self._write_one_or_none(inner, count),
+            lambda inner: self._write_several(inner, count, write_more),
+        )
+
+    def _write_several(
+        self, builder: Builder, count: ir.Value, write_more: Branch
+    ) -> Sequence[ir.Value]:
+        if self._most == 1:
+            return write_more(builder)
+        return self._write_if(
+            builder,
+            builder.op("Greater", [count, builder.scalar(self._most)]),
+            write_more,
             lambda inner: self._write_from(inner, count, [self._copy(inner, 0)]),
         )
 

@@ -138,6 +138,20 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     return [*graph.node, *(node for one in inner for node in _nodes(one))]
 
 
+def _branches(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    """Return both branches of the only If of a graph."""
+    (asked,) = (node for node in graph.node if node.op_type == "If")
+    found = {a.name: a.g for a in asked.attribute}
+    return [found["then_branch"], found["else_branch"]]
+
+
+def _copies(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Return what runs for one sample or none, and for as many as there are copies."""
+    up_to_one, more = _branches(model.graph)
+    _, several = _branches(more)
+    return [*_nodes(up_to_one), *_nodes(several)]
+
+
 def test_each_number_of_samples_has_a_branch() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
     asked = [node for node in _nodes(after.graph) if node.op_type == "If"]
@@ -148,9 +162,8 @@ def test_each_number_of_samples_has_a_branch() -> None:
 
 def test_a_sample_has_one_copy_whatever_their_number() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
-    (asked,) = (node for node in after.graph.node if node.op_type == "If")
-    few = next(a.g for a in asked.attribute if a.name == "else_branch")
-    sums = [node for node in _nodes(few) if node.op_type == "ReduceSum"]
+    few = _copies(after)
+    sums = [node for node in few if node.op_type == "ReduceSum"]
     assert len(sums) == 1 + 6  # a single sample, and up to six of them
 
 
@@ -172,7 +185,7 @@ def test_no_samples_go_with_the_many_where_their_shape_is_not_known(
     after = rewriter.rewrite(before).model
     (asked,) = (node for node in after.graph.node if node.op_type == "If")
     (condition,) = (n for n in after.graph.node if asked.input[0] in n.output)
-    assert condition.op_type == ("Greater" if is_known else "Or")
+    assert condition.op_type == ("Less" if is_known else "Or")
     x, none = np.ones((2, 4), np.float32), np.zeros((0, 2), np.int64)
     found = rewriter.run(after, {"x": x, "n": none})["y"]
     assert found.shape == (0, 4)
@@ -180,19 +193,17 @@ def test_no_samples_go_with_the_many_where_their_shape_is_not_known(
 
 def test_a_copy_reads_a_row_and_keeps_its_axis_in_one_node() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
-    (asked,) = (node for node in after.graph.node if node.op_type == "If")
-    few = next(a.g for a in asked.attribute if a.name == "else_branch")
-    made = {name: node.op_type for node in _nodes(few) for name in node.output}
-    cuts = {name for node in _nodes(few) if node.op_type == "Concat" for name in node.output}
-    read = [n for n in _nodes(few) if n.op_type == "Slice" and n.input[0] not in cuts]
+    few = _copies(after)
+    made = {name: node.op_type for node in few for name in node.output}
+    cuts = {name for node in few if node.op_type == "Concat" for name in node.output}
+    read = [n for n in few if n.op_type == "Slice" and n.input[0] not in cuts]
     assert {made[n.input[1]] for n in read} == {"Gather"}
 
 
 def test_a_copy_reduces_and_keeps_its_axis_in_one_node() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
-    (asked,) = (node for node in after.graph.node if node.op_type == "If")
-    few = next(a.g for a in asked.attribute if a.name == "else_branch")
-    nodes = [node for node in _nodes(few) if node.op_type in ("ReduceSum", "Unsqueeze")]
+    few = _copies(after)
+    nodes = [node for node in few if node.op_type in ("ReduceSum", "Unsqueeze")]
     kept = [a.i for node in nodes for a in node.attribute if a.name == "keepdims"]
     assert {node.op_type for node in nodes} == {"ReduceSum"}
     assert kept == [1] * len(nodes)

@@ -13,6 +13,7 @@ from passes.graph.opsets import schema_of
 from rewriter.placement.copies import count_copies
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, KernelTable
+from rewriter.placement.merged_casts import merged_casts
 
 __all__ = ["HostNode", "PredictedPlacement", "kernel_of", "predict"]
 
@@ -110,14 +111,15 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
         if table.kind != "list":
             kept = shape_arithmetic(place.graph, kernels, twice=table.kind == "plugin")
         placed = {node: one for node, one in kernels.items() if node not in kept}
-        count += len(placed)
+        merged = merged_casts(place.graph, placed) if table.kind == "plugin" else set()
+        count += len(placed.keys() - merged)
         for number, node in enumerate(place.graph):
-            if node not in found or node in placed:
+            if node not in found or node in placed or node in merged:
                 continue
             reason = SHAPES if node in kept else str(found[node])
             path = place.prefix + local_name(node, number)
             host.append(HostNode(path, node.op_type, reason, node in kept))
-        made = count_copies(place.graph, placed, merges=table.kind != "list")
+        made = count_copies(place.graph, placed, merges=table.device == "CUDA")
         copies += made
         if place.loop and made:
             looped[place.loop] = looped.get(place.loop, 0) + made

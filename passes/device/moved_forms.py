@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 
-__all__ = ["MOVED", "SHORT", "WIDENED", "moved_form"]
+__all__ = ["MOVED", "SHORT", "WIDENED", "between_casts", "moved_form"]
 
 _T = ir.DataType
 # Types that hold every value of another type, the cheapest first. int64 and uint64 have none.
@@ -89,19 +89,20 @@ def moved_form(
     """
     if is_short and given == _T.INT64:
         if takes(node, _T.INT32):
-            return _between_casts(node, given, _T.INT32, builder)
+            return between_casts(node, given, _T.INT32, builder)
         if node.op_type in _MOVING and takes(node, _T.FLOAT):
             return _in_halves(node, builder)
         return None
     for wide in _WIDER.get(given, ()) if node.op_type in WIDENED else ():
         if takes(node, wide):
-            return _between_casts(node, given, wide, builder)
+            return between_casts(node, given, wide, builder)
     return None
 
 
-def _between_casts(
+def between_casts(
     node: ir.Node, given: ir.DataType, other: ir.DataType, builder: Builder
 ) -> list[ir.Value]:
+    """Record a node of one of `MOVED` in another type, between Casts."""
     moved = MOVED[node.op_type]
     inputs = [
         builder.op("Cast", [value], {"to": other.value})

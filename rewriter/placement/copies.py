@@ -23,8 +23,7 @@ def count_copies(graph: ir.Graph, placed: Mapping[ir.Node, Kernel], *, merges: b
     Args:
         graph: A graph, without those inside of its nodes.
         placed: The kernels of those of its nodes that are on the device.
-        merges: Whether onnxruntime computes the nodes, and makes one of some, not a runtime that
-            takes over whole parts of the graph.
+        merges: Whether onnxruntime makes one node of some on the device, as it does on CUDA only.
     """
     made: dict[bool, set[ir.Value]] = {True: set(), False: set()}
     read: dict[bool, set[ir.Value]] = {True: set(), False: set()}

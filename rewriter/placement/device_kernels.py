@@ -12,6 +12,7 @@ from passes.device.device_numbers import DeviceNumbersPass
 from passes.device.forms_pass import HasKernel
 from passes.device.gathered_ranges import GatheredRangesPass
 from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
+from passes.device.joined_shapes import JoinedShapesPass
 from passes.device.shapes_on_host import ShapesOnHostPass
 from passes.device.short_constants import ShortConstantsPass
 from passes.device.whole_shapes import WholeShapesPass
@@ -46,7 +47,8 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
         forms = DeviceFormsPass(has_kernel, short_int64=is_short)
         # Forms write constants, too, and cast those that are there.
         shortened = [ShortConstantsPass(on_host)] if is_short else []
-        return [*shortened, forms, *shortened, ShapesOnHostPass(has_kernel)]
+        joined = [JoinedShapesPass(has_kernel)] if is_short else []
+        return [*shortened, *joined, forms, *shortened, ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),

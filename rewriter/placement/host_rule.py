@@ -46,25 +46,33 @@ def shape_arithmetic(
     """
     steps = [_step(node, kernels.get(node)) for node in graph]
     closed = _closed(steps)
-    kept = _kept(closed, graph)
-    if twice:
-        kept = _kept(_left(closed, kept), graph)
+    kept = _asked(closed, graph, twice)
     if closed == steps:
         return kept
-    for step in steps:
-        step.kernel = None if step.node in kept else step.kernel
-        step.is_settled = step.kernel is None and step in closed
-    return kept | _kept(steps, graph)
+    before = set(closed)
+    # A plugin is not asked again about what it took; another provider names that again.
+    later = [
+        _settled(step)
+        if step in before and (twice or step.kernel is None or step.node in kept)
+        else step
+        for step in steps
+    ]
+    return kept | _asked(later, graph, twice)
+
+
+def _asked(steps: Sequence[_Step], graph: ir.Graph, twice: bool) -> set[ir.Node]:
+    """Return the nodes of steps that are kept when the device has been asked, once or twice."""
+    kept = _kept(steps, graph)
+    return _kept(_left(steps, kept), graph) if twice else kept
 
 
 def _left(steps: Sequence[_Step], kept: set[ir.Node]) -> list[_Step]:
     """Return the steps as they are when the device is asked again: what it took is settled."""
-    return [
-        dataclasses.replace(step, kernel=None, is_settled=True)
-        if step.kernel and step.node not in kept
-        else step
-        for step in steps
-    ]
+    return [_settled(step) if step.kernel and step.node not in kept else step for step in steps]
+
+
+def _settled(step: _Step) -> _Step:
+    return dataclasses.replace(step, kernel=None, is_settled=True)
 
 
 @dataclasses.dataclass(eq=False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import onnx
 import onnx.inliner
 import onnx_ir as ir
 
 from passes.graph.graphs import is_operator
+from passes.graph.made import operand
 from passes.typing import TypeValuesPass
 from rewriter.backends.optimized_graph import before_placement
 from rewriter.backends.providers import settings_of
@@ -86,15 +88,22 @@ def _cast_note(model: ir.Model, table: KernelTable) -> list[str]:
     """The optimization drops Casts that undo one another, where a plugin computes them."""
     if table.kind != "plugin":
         return []
-    casts = [node for node in model.graph.all_nodes() if is_operator(node, "Cast")]
-    return ["Casts that undo one another do not count"] if any(map(_undoes, casts)) else []
+    if not any(_second_casts(model)):
+        return []
+    typed = share(model)
+    TypeValuesPass()(typed)
+    undone = any(_second_casts(typed, undoes=True))
+    return ["Casts that undo one another do not count"] if undone else []
 
 
-def _undoes(cast: ir.Node) -> bool:
-    source = cast.inputs[0].producer() if cast.inputs[0] is not None else None
-    if source is None or not is_operator(source, "Cast") or source.inputs[0] is None:
-        return False
-    return source.inputs[0].dtype == cast.outputs[0].dtype
+def _second_casts(model: ir.Model, *, undoes: bool = False) -> Iterator[ir.Node]:
+    """Yield the Casts behind a Cast, or only those back to the type that it reads."""
+    for node in model.graph.all_nodes():
+        first = node.inputs[0].producer() if is_operator(node, "Cast") and node.inputs[0] else None
+        if first is None or not is_operator(first, "Cast"):
+            continue
+        if not undoes or operand(first, 0).dtype == node.outputs[0].dtype:
+            yield node
 
 
 def off_device(placement: PredictedPlacement) -> list[Unreached]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import local_name, subgraphs
+from passes.graph.graphs import is_operator, local_name, subgraphs
+from passes.graph.made import operand
 from passes.graph.opsets import schema_of
 from rewriter.placement.copies import count_copies
 from rewriter.placement.host_rule import shape_arithmetic
@@ -110,14 +112,15 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
         if table.kind != "list":
             kept = shape_arithmetic(place.graph, kernels, twice=table.kind == "plugin")
         placed = {node: one for node, one in kernels.items() if node not in kept}
-        count += len(placed)
+        merged = _merged_casts(place.graph, placed) if table.kind == "plugin" else set()
+        count += len(placed.keys() - merged)
         for number, node in enumerate(place.graph):
-            if node not in found or node in placed:
+            if node not in found or node in placed or node in merged:
                 continue
             reason = SHAPES if node in kept else str(found[node])
             path = place.prefix + local_name(node, number)
             host.append(HostNode(path, node.op_type, reason, node in kept))
-        made = count_copies(place.graph, placed, merges=table.kind != "list")
+        made = count_copies(place.graph, placed, merges=table.device == "CUDA")
         copies += made
         if place.loop and made:
             looped[place.loop] = looped.get(place.loop, 0) + made
@@ -190,3 +193,43 @@ def _of_recurrent(node: ir.Node) -> str:
     if node.attributes.get_int("input_forget", 0):
         return "input_forget"
     return "layout" if node.attributes.get_int("layout", 0) else ""
+
+
+def _merged_casts(nodes: Iterable[ir.Node], placed: Collection[ir.Node]) -> set[ir.Node]:
+    """Return the Casts whose readers are all Casts on the same side, which read past them.
+
+    A Cast from int64 to int32 stays where int64 comes behind it: it takes the upper half away.
+
+    Args:
+        nodes: The nodes of a graph, values typed.
+        placed: Those of them that are on the device.
+    """
+    return {node for node in nodes if is_operator(node, "Cast") and _is_merged(node, placed)}
+
+
+def _is_merged(cast: ir.Node, placed: Collection[ir.Node]) -> bool:
+    result = cast.outputs[0]
+    readers = result.consumers()
+    if not readers or result.is_graph_output():
+        return False
+    if not all(_follows(one, cast, placed) for one in readers):
+        return False
+    given, between = operand(cast, 0).dtype, result.dtype
+    behind = [one.outputs[0].dtype for one in readers]
+    if _holds(between, given):
+        return True
+    return all(one != ir.DataType.BOOL and _holds(between, one) for one in behind)
+
+
+def _follows(reader: ir.Node, cast: ir.Node, placed: Collection[ir.Node]) -> bool:
+    is_cast = is_operator(reader, "Cast") and reader.graph is cast.graph
+    return is_cast and (reader in placed) == (cast in placed)
+
+
+def _holds(dtype: ir.DataType | None, other: ir.DataType | None) -> bool:
+    """Return whether a type has each value of another one."""
+    if dtype is None or other is None:
+        return False
+    if dtype.is_floating_point() and other in (ir.DataType.INT64, ir.DataType.UINT64):
+        return False
+    return np.can_cast(other.numpy(), dtype.numpy())

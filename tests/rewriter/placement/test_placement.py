@@ -113,6 +113,30 @@ CASES = {
         0,
         0,
     ),
+    "Casts in a row, both on WebGPU, which makes one of them": (
+        "g (uint8[N] x) => (float[N] y) { i = Cast <to = 6> (x) y = Cast <to = 1> (i) }",
+        "webgpu",
+        1,
+        [],
+        0,
+        0,
+    ),
+    "Casts in a row, the first of which takes digits away": (
+        "g (int64[N] x) => (float[N] y) { i = Cast <to = 6> (x) y = Cast <to = 1> (i) }",
+        "webgpu-int64",
+        2,
+        [],
+        0,
+        0,
+    ),
+    "Casts in a row, the second of which takes more away": (
+        "g (float[N] x) => (uint8[N] y) { i = Cast <to = 6> (x) y = Cast <to = 2> (i) }",
+        "webgpu-int64",
+        1,
+        [],
+        0,
+        0,
+    ),
     "an operator of another domain, by its types": (
         """g (float[N] x, float16[N] h, float s, float16 t, int8 z) => (int8[N] y, int8[N] w) {
             y = com.microsoft.QuantizeLinear (x, s, z)
@@ -140,6 +164,25 @@ CASES = {
         0,
     ),
     "the same, which TensorRT takes over": (RANGED, "trt", 2, [], 0, 0),
+    "the same on WebGPU, where it stays": (
+        RANGED.replace("int64", "int32"),
+        "webgpu",
+        2,
+        [],
+        0,
+        0,
+    ),
+    "an operator that onnxruntime opens, beside a shape that WebGPU took before": (
+        """g (float[N,M] x, float[K] w) => (float[] y, float[N,M] z) {
+            z = Mish (x)  s = Shape (x)  zero = Constant <value = int64 {0}> ()
+            n = Gather (s, zero)  at = Constant <value = int64[1] {0}> ()  r = Unsqueeze (n, at)
+            y = Expand (w, r) }""",
+        "webgpu-int64",
+        7,
+        [],
+        2,
+        0,
+    ),
     "a list from documentation": (UNIQUE, "trt", 2, [("Unique", "no TensorRT kernel")], 2, 0),
 }
 
@@ -172,6 +215,12 @@ NOTES = {
             a = Add (x, x)  i = Cast <to = 7> (a)  j = Cast <to = 6> (i)  y = Add (j, j) }""",
         "webgpu",
         "Casts that undo one another do not count",
+    ),
+    "Casts in a row of values that are not declared": (
+        """g (int32[N] x) => (float[N] y) {
+            a = Add (x, x)  i = Cast <to = 2> (a)  j = Cast <to = 1> (i)  y = Neg (j) }""",
+        "webgpu",
+        "",
     ),
     "the same on CUDA, where none is left": (
         """g (int32[N] x) => (int32[N] y) {

@@ -43,7 +43,7 @@ from passes.unroll import UnrollSequenceMapPass
 from rewriter.model_files.checking import run_pass
 from rewriter.model_files.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import passes_for_device, splits_on_host
+from rewriter.placement.device_kernels import passes_behind_all, passes_for_device, splits_on_host
 from rewriter.placement.placing import off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.reporting.final_decisions import (
@@ -207,6 +207,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     passes += [
         LoopStatesPass(authored, typing),
         SidestepDefectsPass(runtimes, authored, typing),
+        *passes_behind_all(options.row.kernels, model),
     ]
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))

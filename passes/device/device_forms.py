@@ -110,7 +110,8 @@ class DeviceFormsPass(FormsPass):
             return None
         if node.op_type in _PLAIN:
             plain, needs = _PLAIN[node.op_type]
-            return plain(node, typing, builder) if self._has_all(needs, given) else None
+            if self._has_all(needs, given):
+                return plain(node, typing, builder)
         if node.op_type == _SPLIT:
             takes = opset >= _PARTS_GIVEN and self._has_all(_SPLIT_NEEDS, given)
             return split_to_sequence(node, typing, builder) if takes else None

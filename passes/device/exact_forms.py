@@ -142,6 +142,28 @@ def _running_sum(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.V
     return [ops.op("Sub", [total, x]) if node.attributes.get_int("exclusive", 0) else total]
 
 
+def _kept(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Gather the places of what is kept, each written to the number of kept ones in front.
+
+    Of ``[yes, no, yes]`` the places 0 and 2 go to 0 and 1, and 1 behind all, where none is read.
+    """
+    data, condition = operand(node, 0), operand(node, 1)
+    axis = node.attributes.get_int("axis")
+    if axis is None:
+        data = ops.op("Reshape", [data, ops.ints(-1)])
+    zero, one = (ops.builder.constant(np.array(n, np.int32)) for n in (0, 1))
+    flags = ops.op("Cast", [condition], {"to": _T.INT32.value})
+    spare = ops.builder.constant(np.zeros(1, np.int32))
+    below = ops.op("CumSum", [flags, zero])
+    to = ops.op("Sub", [ops.op("Mul", [below, flags]), one])
+    numbers = ops.op("CumSum", [ops.op("Max", [flags, one]), zero])
+    room = ops.op("Concat", [flags, spare], {"axis": 0})
+    placed = ops.op("ScatterElements", [room, to, ops.op("Sub", [numbers, one])], {"axis": 0})
+    count = ops.op("ReduceSum", [flags, ops.ints(0)], {"keepdims": 0})
+    places = ops.op("Gather", [placed, ops.op("Range", [zero, count, one])], {"axis": 0})
+    return [ops.op("Gather", [data, places], {"axis": axis or 0})]
+
+
 def _parts(numbers: ir.Value, ops: Operators) -> list[ir.Value]:
     """Return each number of a vector as a vector."""
     inputs = [numbers, ops.ints(*[1] * _STEPS)]
@@ -151,6 +173,7 @@ def _parts(numbers: ir.Value, ops: Operators) -> list[ir.Value]:
 _EXTREME = ExactForm(
     _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
 )
+_PLACING = ("Concat", "CumSum", "Max", "Mul", "Range", "ReduceSum", "ScatterElements", "Sub")
 EXACT: Mapping[str, ExactForm] = {
     "Abs": ExactForm(_absolute, (("Max", None), ("Sub", None)), since=14),
     "Neg": ExactForm(_negative, (("Sub", None),), since=14),
@@ -163,6 +186,9 @@ EXACT: Mapping[str, ExactForm] = {
         _running_sum, tuple((op, None) for op in ("Add", "Concat", "Slice", "Sub")), since=13
     ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
+    "Compress": ExactForm(
+        _kept, (("Gather", None), *((op, _T.INT32) for op in _PLACING)), since=13
+    ),
     "Or": ExactForm(_either, (("And", _T.BOOL), ("Not", _T.BOOL)), since=7),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(

@@ -28,6 +28,7 @@ __all__ = [
     "host_nodes",
     "keeps_numbers",
     "kernels_of",
+    "passes_behind_all",
     "passes_for_device",
     "reads_on_host",
     "splits_on_host",
@@ -43,12 +44,12 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     has_kernel, on_host = kernels_of(name, model), reads_on_host(name, model)
     if not keeps_numbers(name):
-        is_short = load_table(name).short_int64
-        forms = DeviceFormsPass(has_kernel, short_int64=is_short)
         # Forms write constants, too, and cast those that are there.
+        is_short = load_table(name).short_int64
         shortened = [ShortConstantsPass(on_host)] if is_short else []
         joined = [JoinedShapesPass(has_kernel)] if is_short else []
-        return [*shortened, *joined, forms, *shortened, ShapesOnHostPass(has_kernel)]
+        forms = passes_behind_all(name, model)
+        return [*shortened, *joined, *forms, *shortened, ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),
@@ -59,6 +60,19 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
         DeviceNumbersPass(functools.partial(host_nodes, name), on_host),
         WholeShapesPass(has_kernel),
     ]
+
+
+def passes_behind_all(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]:
+    """Return the passes for what is written around defects of a runtime, which is last of all.
+
+    Args:
+        name: The table of the device; nothing is left to do where the host keeps numbers.
+        model: The model that they will change.
+    """
+    if not name or keeps_numbers(name):
+        return []
+    short = load_table(name).short_int64
+    return [DeviceFormsPass(kernels_of(name, model), short_int64=short)]
 
 
 def kernels_of(name: str, model: ir.Model) -> HasKernel:

@@ -86,8 +86,11 @@ def _typed(value: ir.Value, like: np.ndarray, rank: int) -> ir.Value:
 
 
 def _root(ctx: Context, longest: ir.Value) -> ir.Value:
-    """Return the square root of the longest length, rounded up."""
-    root = ctx.op("Sqrt", [ctx.op("Cast", [longest], {"to": ir.DataType.DOUBLE})])
+    """Return about the square root of the longest length; any size of pieces will do.
+
+    Devices have no square root of doubles.
+    """
+    root = ctx.op("Sqrt", [ctx.op("Cast", [longest], {"to": ir.DataType.FLOAT})])
     return ctx.op("Cast", [ctx.op("Ceil", [root])], {"to": ir.DataType.INT64})
 
 

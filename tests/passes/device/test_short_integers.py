@@ -78,6 +78,24 @@ CASES = {
         "s = Shape (x)  f = Cast <to = 1> (one)  y = Expand (f, s)",
         [BYTES],
     ),
+    "kept": (
+        "float[N,M] x, bool[K] c",
+        "float[A,M] y",
+        "y = Compress <axis = 0> (x, c)",
+        [SMALL.astype(np.float32)[[0, 1, 1, 0]], np.array([True, False, True])],
+    ),
+    "kept columns": (
+        f"{X}, bool[K] c",
+        "int64[N,A] y",
+        "y = Compress <axis = 1> (x, c)",
+        [NUMBERS, np.array([False, True, True, True])],
+    ),
+    "kept of all": (
+        f"{X}, bool[K] c",
+        "int64[A] y",
+        "y = Compress (x, c)",
+        [NUMBERS, np.array([True, False, False, False, False, True])],
+    ),
 }
 CONSTANTS = "int64 one = {1}, int64[1] ones = {1}, int64[1] zeros = {0}, int64[1] far = {9999}"
 
@@ -115,6 +133,14 @@ def test_forms_compute_the_same(inputs: str, result: str, body: str, feeds: list
     skipped = np.isnan(expected)
     whole = OnnxruntimeSession(ir.to_proto(model), None, TABLE, whole=True)
     np.testing.assert_array_equal(whole.run(named)["y"][~skipped], expected[~skipped])
+
+
+@pytest.mark.parametrize("kept", [[], [False, False]], ids=["of nothing", "nothing"])
+def test_nothing_is_kept(kept: list) -> None:
+    before = model_of(*CASES["kept"][:3])
+    rows = np.arange(2 * len(kept), dtype=np.float32).reshape(-1, 2)
+    found = run(formed(before), {"x": rows, "c": np.array(kept, bool)})
+    np.testing.assert_array_equal(found["y"], rows[:0])
 
 
 def test_without_the_setting_int64_stays_on_the_host() -> None:

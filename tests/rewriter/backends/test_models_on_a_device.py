@@ -27,6 +27,7 @@ from rewriter.targets import TargetError
 from tests import software_gpu
 from tests.test_pipelines import PIPELINES
 from tests.test_portable_images import IMAGES, as_given, drawn
+from tests.test_portable_images import MODELS as MODELS_OF_IMAGES
 from tests.test_zoo import BAD_SHAPES, EXPORTED, by_name
 
 # Shapes that the exporter declared, and that the vectors do not have.
@@ -107,6 +108,41 @@ def test_images_of_any_size_leave_no_node_on_the_host(name: str, channels: int) 
         as_given(name, channels), target="onnxruntime-webgpu-int64", tensor_io=True
     )
     assert OnnxruntimeSession(after, None, "webgpu-int64", whole=True)
+
+
+LISTS = [
+    *(f"exported/ts_images_{kind}" for kind in ("normalized", "pyramid", "soft_argmax")),
+    "exported/ts_images_statistics",
+    *(
+        pytest.param(name, marks=pytest.mark.full)
+        for name in (
+            "exported/ts_semseg_postprocess",
+            "pipelines/tf_od_preprocess_ssd",
+            "pipelines/ts_crop_classify",
+        )
+    ),
+]
+"""Lists of images that TorchScript maps, and images that ``tf.map_fn`` resizes."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_images_leave_no_node_on_the_host(name: str) -> None:
+    """With `session.disable_cpu_ep_fallback`; what they compute is right there."""
+    if reason := software_gpu.why_not():
+        pytest.skip(reason)
+    software_gpu.start()
+    path = MODELS_OF_IMAGES / f"{name}.onnx"
+    after = rewriter.optimize(path, target="onnxruntime-webgpu-int64", tensor_io=True)
+    session = open_session(after, device="webgpu-int64", whole=True)
+    for vector in sorted(path.parent.glob(f"{path.stem}.*npz")):
+        feeds, expected = read_feeds(vector, path), read_expected(vector, path)
+        assert expected is not None
+        if has_nothing(feeds):
+            continue
+        found = outputs_as_lists(TensorIo.read(take(after).model), session.run(feeds))
+        difference = compare(expected, found, rtol=2e-3, atol=2e-4)
+        assert difference.equal, f"{vector.name}: {difference.message}"
 
 
 def test_webgpu_spreads_no_scalar_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,10 +77,10 @@ class Bench:
         """From which size on the rewritten model is the faster one, up to the largest.
 
         Between two measured sizes the logarithm of the ratio is taken for a straight line. None
-        where it is not faster at the largest size, or the model as given does not run, or is the
-        same model.
+        where it is not faster at the largest size, or nowhere by more than repeated runs differ,
+        or the model as given does not run, or is the same model.
         """
-        if self.nothing_to_do:
+        if self.nothing_to_do or self._is_alike:
             return None
         speeds = [(row.size, row.speedup) for row in self.rows]
         found: int | None = None
@@ -163,6 +163,12 @@ class Bench:
         return any(row.size for row in self.rows)
 
     @property
+    def _is_alike(self) -> bool:
+        """Whether at no size one model is faster by more than repeated runs differ."""
+        speeds = [row.speedup for row in self.rows if row.speedup is not None]
+        return bool(speeds) and all(1 / _ALIKE < speed < _ALIKE for speed in speeds)
+
+    @property
     def _growth(self) -> str:
         if len(self.rows) < 2 or not self.rows[-2].size:
             return ""
@@ -180,8 +186,7 @@ class Bench:
         if not losses:
             return ""
         crossover = self.crossover
-        speeds = [row.speedup for row in self.rows if row.speedup is not None]
-        if all(1 / _ALIKE < speed < _ALIKE for speed in speeds):
+        if self._is_alike:
             sizes = "at all of these sizes" if self._has_sizes else "at this size, the only one"
             return f"neither is faster by more than a twentieth {sizes}"
         if not self._has_sizes:

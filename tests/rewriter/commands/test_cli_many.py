@@ -105,6 +105,21 @@ class TestScan:
         assert statuses == {"ragged.onnx": 4, "plain.onnxtxt": 0, "rows.onnx": 0}
         assert record["status"] == 4
 
+    def test_a_script_without_a_guard_is_not_run_again(self, tmp_path: Path) -> None:
+        write(tmp_path / "plain.onnxtxt", PLAIN)
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import sys\nfrom rewriter.cli import main\n"
+            "print('script')\nsys.exit(main(['scan', sys.argv[1]]))\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, script, tmp_path], capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0
+        assert "Traceback" not in ran.stderr
+        assert ran.stdout.count("script\n") == 1
+        assert "1 model: 0 with maps, 1 passed, 0 failed" in ran.stdout
+
     def test_a_file_that_is_no_model(self, folder: Path, capsys: Capture) -> None:
         (folder / "broken.onnx").write_bytes(b"none")
         assert seqmap("scan", folder) == 1

@@ -209,6 +209,11 @@ def test_the_proof_and_the_times_are_told() -> None:
     assert "from 4 samples on" in Page(times.to_html()).text
     always = dataclasses.replace(times, bench=Bench(rows[1:]))
     assert "at all sizes" in Page(always.to_html()).text
+    alike = Bench((BenchRow(16, 1.02, 1.0, 3, "x"),))
+    assert alike.crossover is None
+    told = Page(dataclasses.replace(times, bench=alike).to_html()).text
+    assert "neither is faster" in told
+    assert "at all sizes" not in told
     assert result._repr_html_() == result.report._repr_html_()
     assert result._repr_html_().startswith('<iframe title="seqmap report"')
 

@@ -195,7 +195,8 @@ class CellRun:
     def _mask(self) -> ir.Value:
         """Record 1 for each step and row that is run, else 0; ``[steps, batch]``.
 
-        A NaN that is multiplied by 0 is one in the Loop, too.
+        Of a mask that weighs, steps whose row or first state holds NaN are run: what is multiplied
+        by 0 in the Loop is NaN in all elements, and so is what the operator makes of it.
         """
         builder, mask, given = self._builder, self._cell.mask, self._joined.values[-1]
         assert mask is not None
@@ -205,9 +206,10 @@ class CellRun:
         if mask.is_turned:
             given = builder.op("Not", [given])
         given = builder.op("Cast", [given], {"to": int(ir.DataType.INT64)})
-        flags = self._rows(given, self._cell.mask_lead, 1, self._state(first.initial, lead))
-        if mask.weighs:
-            bad = builder.op("IsNaN", [self._once("rows", self._whole)])
+        state = self._state(first.initial, lead)
+        flags = self._rows(given, self._cell.mask_lead, 1, state)
+        for value in (self._once("rows", self._whole), state) if mask.weighs else ():
+            bad = builder.op("IsNaN", [value])
             bad = builder.op("Cast", [bad], {"to": int(ir.DataType.FLOAT)})
             bad = builder.op("ReduceSum", [bad, builder.ints(2)], {"keepdims": 1})
             bad = builder.op("Cast", [bad], {"to": int(ir.DataType.BOOL)})

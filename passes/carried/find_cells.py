@@ -18,7 +18,7 @@ from passes.carried.cells import CellState
 from passes.carried.joined import same_dims
 from passes.carried.pattern import dependent_values
 from passes.carried.selections import Selection
-from passes.graph.made import made_by, operand
+from passes.graph.made import made_by, operand, repeated_number
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
@@ -100,6 +100,9 @@ class _CellFinder:
         mask = None
         if (kept := find_mask(carried, facts, self._typing)) is not None:
             mask, carried = kept
+            # Of a NaN in a first state that is kept one element alone is NaN, until it is read.
+            if mask.weighs and any(repeated_number(one.initial) is None for one in carried[1:]):
+                raise NotACellError
         given = [(one.inner, one.initial) for one in carried]
         reader = CellReader(facts, self._typing, given, self._yielded)
         try:
@@ -120,6 +123,9 @@ class _CellFinder:
         assert width is not None
         if mask is None:
             return Cell(kind, facts, own, rows, width)
+        # onnxruntime makes a number of NaN in the author's operator, which 0 weighs then.
+        if mask.weighs and kind.node is not None:
+            raise NotACellError
         return Cell(kind, facts, own, rows, width, *_narrow(mask, own[0][1], reader))
 
     def _yielded(self, value: ir.Value) -> tuple[Lead, int] | None:

@@ -12,9 +12,14 @@ from passes.carried.cell_runs import CellRun
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern, Term
 from passes.carried.running import without_one
+from passes.decisions import Code
 from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["CellState"]
+
+_FEWEST = 7
+"""From so many iterations on an operator of masked steps is as fast as a Loop of narrow rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +58,7 @@ class CellState(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the state behind the last iteration."""
+        self._check_cost(joined)
         return CellRun(self.cell, joined, self.carried.initial).last(self.at)
 
     def can_collect(self, *, is_after: bool) -> bool:
@@ -61,9 +67,22 @@ class CellState(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the states of all iterations."""
+        self._check_cost(joined)
         builder, behind = joined.builder, CellRun(self.cell, joined, self.carried.initial).all()
         if is_after:
             return behind
         first = builder.op("Unsqueeze", [self.carried.initial, builder.ints(0)])
         whole = builder.op("Concat", [first, behind], {"axis": 0})
         return without_one(builder, whole, is_last=True)
+
+    def _check_cost(self, joined: Joined) -> None:
+        """Check that moving masked steps pays, where what is slower than the Loop is refused.
+
+        Raises:
+            NotAMapError: There are very few of them.
+        """
+        count = joined.trips.static
+        if self.cell.mask is None or not joined.weighs_cost or not count or count >= _FEWEST:
+            return
+        detail = f"'{self.carried.inner.name}' is faster in the Loop for {count} masked steps"
+        raise NotAMapError(Code.COST, detail, self.carried.next.producer())

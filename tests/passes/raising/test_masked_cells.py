@@ -143,6 +143,16 @@ def test_zeros_where_the_mask_is_false(kind: str) -> None:
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+@pytest.mark.parametrize(("steps", "loops"), [(2, 1), (7, 0)])
+def test_auto_leaves_very_few_steps_to_the_loop(steps: int, loops: int) -> None:
+    text = masked("gru_as_torch", "where")
+    before = model(text.replace("float[N,", f"float[{steps},").replace("[N,", f"[{steps},"))
+    found = read(before, auto=True)
+    assert found.loops == loops
+    assert ("cost" in found.codes) == bool(loops)
+    assert read(before).loops == 0
+
+
 _LENGTHS_FLAG = """here = Less (number, lengths)  runs = Unsqueeze (here, last1)
     waits = Not (runs)  w = Cast <to = 1> (runs)  wn = Cast <to = 1> (waits)  v = Sub (unit, w)"""
 

@@ -57,6 +57,7 @@ class CellReader:
     Attributes:
         typing: The proven typing.
         varying: The values that differ from iteration to iteration.
+        own: Those that are computed of the states.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class CellReader:
         given = [facts.iteration.number, *(inner for inner, _ in facts.iteration.scanned)]
         given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
         self.varying = dependent_values(body, *(v for v in given if v is not None))
-        self._own = dependent_values(body, *(inner for inner, _ in states))
+        self.own = dependent_values(body, *(inner for inner, _ in states))
         self._facts, self._yielded, self._depth = facts, yielded, 0
         self._known: dict[ir.Value, CellValue] = {}
         self._lead, _ = self.dims(states[0][1])
@@ -185,7 +186,7 @@ class CellReader:
 
     def _pieces(self, value: ir.Value) -> list[ir.Value]:
         """Return what a left side is joined from: of ``[x, h]`` the row and the state."""
-        node = made_by(value, "Concat") if value in self._own else None
+        node = made_by(value, "Concat") if value in self.own else None
         if node is None:
             return [value]
         axis, ranks = node.attributes.get_int("axis", 0), set(map(self._rank, operands(node)))
@@ -195,12 +196,12 @@ class CellReader:
         return operands(node)
 
     def _rank(self, value: ir.Value) -> int | None:
-        return len(self.form(value).lead) + 1 if value in self._own else self.typing.rank(value)
+        return len(self.form(value).lead) + 1 if value in self.own else self.typing.rank(value)
 
     def _operand(self, value: ir.Value) -> tuple[object, Lead, int]:
         """Return what is multiplied by a matrix, and its dimensions."""
         value = skip_identities(value)
-        if value not in self._own:
+        if value not in self.own:
             if value not in self.varying:
                 raise NotACellError
             return (value, *self.dims(value))
@@ -273,6 +274,6 @@ class CellReader:
         *lead, width = dims or (1,)
         if is_known and all(map(self.typing.is_same_number, lead)) and isinstance(width, int):
             return tuple(lead), width
-        if value not in self._own and (found := self._yielded(value)) is not None:
+        if value not in self.own and (found := self._yielded(value)) is not None:
             return found
         raise NotACellError

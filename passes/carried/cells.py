@@ -7,13 +7,19 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from passes.carried.cell_runs import Cell, CellRun
+from passes.carried.cell import Cell
+from passes.carried.cell_runs import CellRun
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern, Term
 from passes.carried.running import without_one
+from passes.decisions import Code
 from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["CellState"]
+
+_FEWEST = 7
+"""From so many iterations on an operator of masked steps is as fast as a Loop of narrow rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +42,8 @@ class CellState(Pattern):
     @property
     def name(self) -> str:  # type: ignore[override]
         """What the report calls it."""
-        return f"state of a recurrent cell ({self.cell.kind.op_type})"
+        mask = ", masked" if self.cell.mask is not None else ""
+        return f"state of a recurrent cell ({self.cell.kind.op_type}{mask})"
 
     @property
     def keeps_shape(self) -> Literal["", "as it is made"]:  # type: ignore[override]
@@ -45,12 +52,14 @@ class CellState(Pattern):
 
     @property
     def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
-        """The rows that it reads."""
-        return tuple(Term(row) for row, _, _ in self.cell.rows)
+        """The rows that it reads, and the mask."""
+        mask = [] if self.cell.mask is None else [self.cell.mask.condition]
+        return tuple(Term(value) for value in [*(row for row, _, _ in self.cell.rows), *mask])
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the state behind the last iteration."""
-        return CellRun(self.cell, joined).last(self.at)
+        self._check_cost(joined)
+        return CellRun(self.cell, joined, self.carried.initial).last(self.at)
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the operator gives the states of all iterations."""
@@ -58,9 +67,22 @@ class CellState(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the states of all iterations."""
-        builder, behind = joined.builder, CellRun(self.cell, joined).all()
+        self._check_cost(joined)
+        builder, behind = joined.builder, CellRun(self.cell, joined, self.carried.initial).all()
         if is_after:
             return behind
         first = builder.op("Unsqueeze", [self.carried.initial, builder.ints(0)])
         whole = builder.op("Concat", [first, behind], {"axis": 0})
         return without_one(builder, whole, is_last=True)
+
+    def _check_cost(self, joined: Joined) -> None:
+        """Check that moving masked steps pays, where what is slower than the Loop is refused.
+
+        Raises:
+            NotAMapError: There are very few of them.
+        """
+        count = joined.trips.static
+        if self.cell.mask is None or not joined.weighs_cost or not count or count >= _FEWEST:
+            return
+        detail = f"'{self.carried.inner.name}' is faster in the Loop for {count} masked steps"
+        raise NotAMapError(Code.COST, detail, self.carried.next.producer())

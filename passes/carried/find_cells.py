@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import onnx_ir as ir
 
+from passes.carried.cell import Cell
 from passes.carried.cell_kinds import CellKind, kind_of_one, kind_of_two
+from passes.carried.cell_masks import find_kept, find_mask, is_same_mask
 from passes.carried.cell_operators import find_operator, without_first_axes
 from passes.carried.cell_reading import CellReader
-from passes.carried.cell_runs import Cell
 from passes.carried.cell_sums import NotACellError
 from passes.carried.cell_values import Lead
 from passes.carried.cells import CellState
+from passes.carried.joined import same_dims
 from passes.carried.pattern import dependent_values
+from passes.carried.selections import Selection
+from passes.graph.made import made_by, operand, repeated_number
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
@@ -61,6 +66,22 @@ class _CellFinder:
             for at, pair in enumerate(([state, other], [other, state])):
                 with contextlib.suppress(NotACellError):
                     return CellState(state.carried, self._cell(pair), at)
+        return self._shown(state)
+
+    def _shown(self, state: State) -> CellState | None:
+        """Return what keeps the last state that a masked cell shows, as Keras writes it."""
+        kept = find_kept(state.carried, self._facts, self._typing)
+        for other in self._facts.states if kept is not None else ():
+            found = self.find(other) if other is not state and self._is_float(other) else None
+            if found is None or found.at or found.carried is not other.carried:
+                continue
+            mask = find_kept(other.carried, self._facts, self._typing)
+            if kept is None or mask is None or not is_same_mask(kept, mask):
+                continue
+            dims = self._typing.dims(state.carried.initial)
+            is_like = same_dims(self._typing, other.carried.initial, dims)
+            if kept.chosen is mask.chosen and is_like:
+                return CellState(state.carried, found.cell)
         return None
 
     def _is_float(self, state: State) -> bool:
@@ -76,6 +97,12 @@ class _CellFinder:
                 axis for the batch.
         """
         facts, carried = self._facts, [one.carried for one in states]
+        mask = None
+        if (kept := find_mask(carried, facts, self._typing)) is not None:
+            mask, carried = kept
+            # Of a NaN in a first state that is kept one element alone is NaN, until it is read.
+            if mask.weighs and any(repeated_number(one.initial) is None for one in carried[1:]):
+                raise NotACellError
         given = [(one.inner, one.initial) for one in carried]
         reader = CellReader(facts, self._typing, given, self._yielded)
         try:
@@ -94,7 +121,12 @@ class _CellFinder:
             raise NotACellError
         width = reader.form(carried[0].inner).width
         assert width is not None
-        return Cell(kind, facts, own, rows, width)
+        if mask is None:
+            return Cell(kind, facts, own, rows, width)
+        # onnxruntime makes a number of NaN in the author's operator, which 0 weighs then.
+        if mask.weighs and kind.node is not None:
+            raise NotACellError
+        return Cell(kind, facts, own, rows, width, *_narrow(mask, own[0][1], reader))
 
     def _yielded(self, value: ir.Value) -> tuple[Lead, int] | None:
         """Return the dimensions of what a cell yields in an iteration, None for another value."""
@@ -111,6 +143,28 @@ class _CellFinder:
                 lead = tuple(dim if dim == 1 else f"batch of {own.name}" for dim in lead)
             return (1,) * (more - less) + lead, found.cell.width
         return None
+
+
+def _narrow(mask: Selection, lead: Lead, reader: CellReader) -> tuple[Selection, Lead]:
+    """Return a mask with a flag for each row, and its dimensions but the last one.
+
+    Raises:
+        NotACellError: It differs within a row, or from what the state computes.
+    """
+    if mask.condition not in reader.varying or mask.condition in reader.own:
+        raise NotACellError
+    flag = mask.condition
+    own, width = reader.dims(flag, least=0)
+    node = made_by(flag, "Expand")
+    if width != 1 and node is not None and own == lead:
+        flag = operand(node, 0)
+        own, width = reader.dims(flag, least=0)
+    spread = (1,) * (len(lead) - len(own)) + own
+    if width != 1 or len(own) > len(lead):
+        raise NotACellError
+    if any(one != 1 and other == 1 for one, other in zip(spread, lead, strict=True)):
+        raise NotACellError
+    return dataclasses.replace(mask, condition=flag), own
 
 
 def _kind(states: list[Carried], reader: CellReader) -> CellKind:

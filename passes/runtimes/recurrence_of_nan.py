@@ -32,7 +32,7 @@ def loses_nan(node: ir.Node, types: Types) -> bool:
         return False
     if node.op_type == "RNN" and _LOSING.isdisjoint(_activations(node)):
         return False
-    if optional_operand(node, _LENGTHS) is not None or node.meta.keys() & {PATH_KEY, _KEY}:
+    if node.meta.keys() & {PATH_KEY, _KEY}:
         return False
     return types.dtype(operand(node, _ROWS)) == ir.DataType.FLOAT
 
@@ -41,7 +41,8 @@ def with_nan(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
     """The operator, and NaN added to what NaN reaches.
 
     Of the rows ``[1, NaN, 3]`` the second and third states hold nothing but NaN. A NaN of the
-    first ``c`` of an LSTM is one element of its first state, and all elements of the others.
+    first ``c`` of an LSTM is one element of its first state, and all elements of the others. Of
+    rows behind the length of a sample nothing is read, and the states there stay zeros.
     """
     zero = builder.constant(np.zeros((), np.float32))
 
@@ -72,11 +73,27 @@ def with_nan(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
             wide = np.zeros(node.attributes["hidden_size"].as_int(), np.float32)
             later = builder.op("Add", [later, builder.constant(wide)])
         reached = builder.op("Concat", [first, later], {"axis": 0})
-    results = [builder.op("Add", [states, builder.op("Unsqueeze", [reached, builder.ints(1)])])]
-    if last:
-        end = builder.op("Gather", [reached, builder.ints(-1)], {"axis": 0})
-        results += [builder.op("Add", [one, end]) for one in last]
-    return results
+    end = builder.op("Gather", [reached, builder.ints(-1)], {"axis": 0})
+    if (lengths := optional_operand(node, _LENGTHS)) is not None:
+        left = _left(lengths, reached, builder)
+        is_last = builder.op("Equal", [left, builder.scalar(1)])
+        is_read = builder.op("Greater", [left, builder.scalar(0)])
+        end = builder.op("Where", [is_last, reached, zero])
+        end = builder.op("ReduceSum", [end, builder.ints(0)])
+        reached = builder.op("Where", [is_read, reached, zero])
+    reached = builder.op("Unsqueeze", [reached, builder.ints(1)])
+    return [
+        builder.op("Add", [states, reached]),
+        *(builder.op("Add", [one, end]) for one in last),
+    ]
+
+
+def _left(lengths: ir.Value, rows: ir.Value, builder: Builder) -> ir.Value:
+    """Record how many steps a sample has from each step on: ``[steps, batch, 1]``."""
+    count = builder.op("Squeeze", [builder.dimension(rows, 0)])
+    number = builder.op("Unsqueeze", [builder.arange(count), builder.ints(1)])
+    ends = builder.op("Cast", [lengths], {"to": int(ir.DataType.INT64)})
+    return builder.op("Unsqueeze", [builder.op("Sub", [ends, number]), builder.ints(2)])
 
 
 def _activations(node: ir.Node) -> Sequence[str]:

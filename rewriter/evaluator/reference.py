@@ -18,6 +18,7 @@ from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeCont
 
 from passes.errors import RewriteError
 from rewriter.evaluator.reference_loops import LOOP_OPERATORS
+from rewriter.evaluator.reference_lstm import LSTM
 from rewriter.evaluator.reference_maps import Map
 from rewriter.evaluator.reference_operator import EvaluationError, Operator, Value
 from rewriter.evaluator.reference_ops import BASIC_OPERATORS
@@ -186,6 +187,7 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *BASIC_OPERATORS,
     *SEQUENCE_OPERATORS,
     *LOOP_OPERATORS,
+    LSTM,
     Map,
     Resize,
 )

@@ -72,6 +72,7 @@ def cell_loop(
     start: str = "",
     y: str = "y = Identity (h2)",
     wide: int = STATE,
+    inputs: str = "",
 ) -> str:
     """Return a graph whose Loop runs a cell: ``h2`` of ``h`` and the row ``x_i``.
 
@@ -85,6 +86,7 @@ def cell_loop(
         start: What every state begins with; an input of the graph each by default.
         y: Computes what is collected.
         wide: How wide that is.
+        inputs: Further inputs of the graph.
     """
     weights = ", ".join(
         f"float[{','.join(map(str, dims))}] {name}" for name, dims in _WEIGHTS.items()
@@ -131,7 +133,8 @@ def cell_loop(
             xi = Gather <axis = 0> (x, at)
             {work}
             go = Identity (on) }}>"""
-    return f"""g (float[N,{row}{INPUTS}] x, {starts}, {weights})
+    more = f", {inputs}" if inputs else ""
+    return f"""g (float[N,{row}{INPUTS}] x, {starts}, {weights}{more})
         => ({types}, float[M,{lead}{wide}] ys) {{ {_CONSTANTS} {prepare} {text} }}"""
 
 

@@ -275,3 +275,19 @@ def test_a_signal_shorter_than_a_frame_is_an_error() -> None:
     feeds = {"x": np.ones((1, 3), np.float32), "w": np.ones(4, np.float32), "s": np.array(1)}
     with pytest.raises(EvaluationError, match="no frame of 4"):
         ReferenceEvaluator(model).run(None, feeds)
+
+
+def test_an_lstm_reads_the_lengths_of_samples() -> None:
+    model = parse("""g (float[4, 3, 2] x, float[1, 8, 2] w, float[1, 8, 2] r, int32[3] lengths,
+        float[1, 3, 2] h, float[1, 3, 2] c) => (float[4, 1, 3, 2] y, float[1, 3, 2] yh,
+        float[1, 3, 2] yc) { y, yh, yc = LSTM <hidden_size = 2> (x, w, r, "", lengths, h, c) }""")
+    rng = np.random.default_rng(0)
+    feeds = {
+        value.name: rng.standard_normal([d.dim_value for d in value.type.tensor_type.shape.dim])
+        for value in model.graph.input
+    }
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    feeds["lengths"] = np.array([1, 4, 2], np.int32)
+    expected = open_session(model).run(feeds)
+    for name, value in open_session(model, backend="reference").run(feeds).items():
+        assert np.allclose(value, expected[name], atol=1e-6), name

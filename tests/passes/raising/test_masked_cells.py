@@ -1,0 +1,258 @@
+"""Recurrent cells under a mask, which leaves the states of some rows as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rewriter import rewrite
+from rewriter.backends import open_session
+from rewriter.proof.compare import compare
+from tests.passes.loops import model, read, same
+from tests.passes.raising.cells import cell_feeds, cell_loop
+from tests.passes.raising.test_cells import CELLS, DIALECTS, ZEROS
+
+LENGTHS = (0, 1, 2, 7, 64)
+
+FORMS = {
+    "where": "{0}2 = Where (runs, {0}_new, {0})",
+    "where_not": "{0}2 = Where (waits, {0}, {0}_new)",
+    "product": """{0}a = Mul (w, {0}_new)  {0}b = Mul (v, {0})  {0}2 = Add ({0}a, {0}b)""",
+    "product_turned": """{0}b = Mul ({0}, v)  {0}a = Mul ({0}_new, w)  {0}2 = Add ({0}b, {0}a)""",
+    "as_tf2onnx": """{0}a = Mul (w, {0}_new)  {0}b = Mul (wn, {0})  {0}2 = Add ({0}a, {0}b)""",
+}
+_FLAG = """mi = Gather <axis = 0> (m, {at})  runs = Unsqueeze (mi, last1)  waits = Not (runs)
+    w = Cast <to = 1> (runs)  wn = Cast <to = 1> (waits)  v = Sub (unit, w)"""
+MASKS = ("true", "false", "false_first", "false_last", "alternating", "random")
+
+
+def masked(
+    kind: str,
+    form: str,
+    dialect: str = "counted",
+    batch: str = "3",
+    *,
+    flag: str = _FLAG,
+    inputs: str = "bool[N,{batch}] m",
+    **given: str,
+) -> str:
+    """Return a graph whose Loop runs a cell under a mask, ``m``."""
+    _, body, states = CELLS[kind]
+    at = {"while": "number", "reversed": "at"}.get(dialect, "number")
+    for state in states:
+        body = body.replace(f"{state}2 =", f"{state}_new =").replace(
+            f"({state}2)", f"({state}_new)"
+        )
+    chosen = "  ".join(FORMS[form].format(state) for state in states)
+    return cell_loop(
+        dialect,
+        f"{body}  {flag.format(at=at)}  {chosen}",
+        states=states,
+        lead=f"{batch},",
+        row=f"{batch},",
+        inputs=inputs.format(batch=batch),
+        **given,
+    )
+
+
+def feeds_of(kind: str, length: int, batch: int, mask: str) -> dict[str, np.ndarray]:
+    """Make the inputs for a number of iterations and rows, and a kind of mask."""
+    number = np.arange(length)[:, None] + np.arange(batch)
+    made = {
+        "true": number >= 0,
+        "false": number < 0,
+        "false_first": number >= min(2, length),
+        "false_last": number < length - 1,
+        "alternating": number % 2 == 0,
+        "random": np.random.default_rng(length).random((length, batch)) > 0.4,
+    }
+    return {**cell_feeds(length, batch, states=CELLS[kind][2]), "m": made[mask]}
+
+
+def _zeros_of(states: Sequence[str], form: str) -> dict[str, str]:
+    """Return what two states need where a mask weighs them: no first one that may hold NaN."""
+    is_needed = len(states) > 1 and not form.startswith("where")
+    return {"prepare": ZEROS, "start": "start"} if is_needed else {}
+
+
+KINDS = ("gru_as_torch", "gru_reset_before", "rnn_tanh", "lstm_as_torch", "step_of_lstm")
+
+
+CASES = [
+    (kind, form)
+    for kind in (*KINDS, "step_of_gru", "step_of_rnn")
+    for form in FORMS
+    if form.startswith("where") or not kind.startswith("step")
+]
+"""Cells and masks; an operator of one step is not weighed, since onnxruntime loses its NaN."""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("kind", "form"), CASES)
+def test_a_masked_cell_becomes_its_operator(kind: str, form: str) -> None:
+    op_type, _, states = CELLS[kind]
+    given = _zeros_of(states, form)
+    before = model(masked(kind, form, **given))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [feeds_of(kind, n, 3, mask) for n in LENGTHS for mask in MASKS]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.parametrize("dialect", [d for d in DIALECTS if d not in ("scan", "backward")])
+@pytest.mark.parametrize("batch", ["1", "B"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mask_in_any_dialect_with_any_batch(kind: str, batch: str, dialect: str) -> None:
+    op_type, _, _ = CELLS[kind]
+    before = model(masked(kind, "where", dialect, batch))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    lengths = LENGTHS[1:] if dialect == "listed" else LENGTHS
+    sizes = (1,) if batch == "1" else (1, 3)
+    feeds = [feeds_of(kind, n, b, mask) for n in lengths for b in sizes for mask in MASKS]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_that_begin_as_zeros(kind: str) -> None:
+    op_type, _, _ = CELLS[kind]
+    before = model(masked(kind, "where", batch="B", prepare=ZEROS, start="start"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    # A step of no rows ends in onnxruntime.
+    sizes = (1, 3) if kind.startswith("step") else (0, 1, 3)
+    feeds = [feeds_of(kind, n, b, mask) for n in (1, 7) for b in sizes for mask in MASKS]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", KINDS)
+def test_zeros_where_the_mask_is_false(kind: str) -> None:
+    op_type, _, _ = CELLS[kind]
+    before = model(masked(kind, "where", y="y = Mul (h2, w)"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [feeds_of(kind, n, 3, mask) for n in LENGTHS for mask in MASKS]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+@pytest.mark.parametrize(("steps", "loops"), [(2, 1), (7, 0)])
+def test_auto_leaves_very_few_steps_to_the_loop(steps: int, loops: int) -> None:
+    text = masked("gru_as_torch", "where")
+    before = model(text.replace("float[N,", f"float[{steps},").replace("[N,", f"[{steps},"))
+    found = read(before, auto=True)
+    assert found.loops == loops
+    assert ("cost" in found.codes) == bool(loops)
+    assert read(before).loops == 0
+
+
+_LENGTHS_FLAG = """here = Less (number, lengths)  runs = Unsqueeze (here, last1)
+    waits = Not (runs)  w = Cast <to = 1> (runs)  wn = Cast <to = 1> (waits)  v = Sub (unit, w)"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("kind", "form"), [case for case in CASES if case[1] in ("where", "product")]
+)
+def test_lengths_of_samples(kind: str, form: str) -> None:
+    op_type, _, _ = CELLS[kind]
+    given = _zeros_of(CELLS[kind][2], form)
+    before = model(masked(kind, form, flag=_LENGTHS_FLAG, inputs="int64[3] lengths", **given))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = []
+    for n in (1, 2, 7, 64):
+        for lengths in ((n, n, n), (0, 0, 0), (n, 0, 1), (n + 3, -1, n // 2)):
+            feed = feeds_of(kind, n, 3, "true")
+            feeds.append({**feed, "lengths": np.array(lengths, np.int64)})
+            del feeds[-1]["m"]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
+def _near(mask: str, kind: str = "gru_as_torch", **chosen: str) -> str:
+    """Return a masked cell some nodes of which are others."""
+    text = masked(kind, "where", inputs="bool[N,3] m, bool[N,3,4] m4, float[N,3] p", flag=mask)
+    for state, instead in chosen.items():
+        assert FORMS["where"].format(state) in text
+        text = text.replace(FORMS["where"].format(state), instead)
+    return text
+
+
+_AT = _FLAG.format(at="number")
+NEAR = {
+    "a_mask_that_reads_the_state": _near(
+        "hs = ReduceSum <keepdims = 1> (h, last1)  runs = Less (hs, half)"
+    ),
+    "a_mask_of_each_element": _near("runs = Gather <axis = 0> (m4, number)"),
+    "a_weight_that_is_no_flag": _near(
+        """pi = Gather <axis = 0> (p, number)  w = Unsqueeze (pi, last1)  v = Sub (unit, w)""",
+        h="ha = Mul (w, h_new)  hb = Mul (v, h)  h2 = Add (ha, hb)",
+    ),
+    "one_of_two_states": _near(_AT, "lstm_as_torch", c="c2 = Identity (c_new)"),
+    "two_masks": _near(
+        f"{_AT} mp = Sub (above, number) mj = Gather <axis = 0> (m, mp) r2 = Unsqueeze (mj, last1)",
+        "lstm_as_torch",
+        c="c2 = Where (r2, c_new, c)",
+    ),
+    "one_state_the_other_way_round": _near(_AT, "lstm_as_torch", c="c2 = Where (waits, c_new, c)"),
+    "another_state_instead": _near(_AT, "lstm_as_torch", h="h2 = Where (runs, h_new, c)"),
+    "the_first_state_instead": _near(_AT, h="h2 = Where (runs, h_new, h0)"),
+    "weighed_by_more_than_one": _near(
+        _AT, h="ha = Mul (w, h_new)  q = Add (unit, w)  hb = Mul (q, h)  h2 = Add (ha, hb)"
+    ),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", NEAR)
+def test_what_comes_close_stays_a_loop(name: str) -> None:
+    before = model(NEAR[name])
+    found = read(before)
+    assert found.loops == 1, found.operators
+    assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    kind = "lstm_as_torch" if "c0" in [v.name for v in before.graph.input] else "gru_as_torch"
+    rng = np.random.default_rng(7)
+    for n in (0, 1, 7):
+        feed = feeds_of(kind, n, 3, "random")
+        feed["m4"] = rng.random((n, 3, 4)) > 0.5
+        feed["p"] = rng.random((n, 3)).astype(np.float32)
+        assert same(before, found.model, feed) == 1
+
+
+@pytest.mark.parametrize("kind", ["lstm_as_torch", "step_of_gru", "step_of_rnn"])
+def test_what_a_product_makes_of_nan_keeps_the_loop(kind: str) -> None:
+    """One element alone of a first state; and an operator, of which onnxruntime makes numbers."""
+    assert read(model(masked(kind, "product"))).loops == 1
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("backend", ["onnxruntime", "reference"])
+@pytest.mark.parametrize(
+    ("kind", "form"), [case for case in CASES if case[1] in ("where", "product", "as_tf2onnx")]
+)
+def test_nan_reaches_what_it_reaches_in_the_loop(kind: str, form: str, backend: str) -> None:
+    """Of a step that is left out it reaches nothing, or all where it is multiplied by 0."""
+    states = CELLS[kind][2]
+    if (kind, backend) == ("step_of_rnn", "reference"):
+        pytest.skip("the evaluator has no RNN of Relu")
+    given = _zeros_of(states, form)
+    before = model(masked(kind, form, **given))
+    after = rewrite(before, strategy="fuse").model
+    assert not any(node.op_type == "Loop" for node in after.graph.node)
+    one, other = open_session(before, backend=backend), open_session(after, backend=backend)
+    for mask in MASKS:
+        for name in ("x", *(() if given else [f"{state}0" for state in states])):
+            for step in (0, 3) if name == "x" else (0,):
+                feed = feeds_of(kind, 5, 3, mask)
+                feed[name] = feed[name].copy()
+                (feed[name][step] if name == "x" else feed[name])[1, 2] = np.nan
+                difference = compare(one.run(feed), other.run(feed))
+                assert difference.equal, (mask, name, step, difference.message)

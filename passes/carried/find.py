@@ -36,6 +36,7 @@ from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.list_reads import find_list_reads, with_appended
 from passes.carried.nested_appends import find_nested_append
+from passes.carried.number_extremes import find_number_extreme
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
@@ -249,6 +250,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_shifts(carried, facts, typing)
         or find_reduction(carried, iteration, typing)
         or find_branch_total(carried, facts, typing)
+        or find_number_extreme(carried, iteration, typing)
         or find_append(carried, iteration.body)
         or find_cat_write(carried, facts)
         or find_buffer(carried, facts, typing)

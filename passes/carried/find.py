@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -34,7 +34,9 @@ from passes.carried.joined_lists import find_joined_list
 from passes.carried.keyed import KeyedRead
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
+from passes.carried.list_reads import find_list_reads, with_appended
 from passes.carried.nested_appends import find_nested_append
+from passes.carried.number_extremes import find_number_extreme
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
@@ -70,6 +72,12 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
         if _is_closed(state):
             states, given = _with_rereads(states, at, facts, typing)
             facts = dataclasses.replace(facts, given=facts.given | given)
+    for at, state in enumerate(list(states)) if rereads else ():
+        if typing.is_sequence(state.carried.initial):
+            read = _list_reads(state, facts, typing)
+            facts = dataclasses.replace(facts, given=facts.given | _ends(read))
+            states[at] = with_appended(state, facts)
+            states += read
     patterns = [state.pattern for state in states if state.pattern is not None]
     nodes = [node for pattern in patterns for node in pattern.nodes]
     speculated = dict(pair for pattern in patterns for pair in pattern.speculated)
@@ -86,6 +94,19 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
         alike=alike,
         seen={inner: seen for inner, seen in known.items() if seen is not None},
     )
+
+
+def _list_reads(state: State, facts: LoopFacts, typing: Typing) -> list[State]:
+    """Return what iterations read of a list that they append to, where that is a pattern."""
+    read = find_list_reads(state, facts)
+    inside = dataclasses.replace(facts, given=facts.given | _ends(read))
+    read = _with_choices([_with_pattern(one, inside, typing) for one in read], inside, typing)
+    return [one for one in read if one.pattern is not None]
+
+
+def _ends(states: Sequence[State]) -> frozenset[ir.Value]:
+    """Return what stands for carried values at the start of an iteration."""
+    return frozenset(state.carried.inner for state in states)
 
 
 def _enter(speculated: Mapping[ir.Node, ir.Node], facts: LoopFacts, typing: Typing) -> None:
@@ -206,6 +227,8 @@ def _is_open(state: State, typing: Typing) -> bool:
 
 def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     carried = state.carried
+    if state.pattern is not None:
+        return state
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
         pattern: Pattern | None = find_joined_list(carried, facts.iteration, typing)
         rows = None if pattern else find_filter(carried, facts.iteration, typing)
@@ -227,6 +250,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_shifts(carried, facts, typing)
         or find_reduction(carried, iteration, typing)
         or find_branch_total(carried, facts, typing)
+        or find_number_extreme(carried, iteration, typing)
         or find_append(carried, iteration.body)
         or find_cat_write(carried, facts)
         or find_buffer(carried, facts, typing)

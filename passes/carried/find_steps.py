@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from passes.carried.crossing_writes import CrossingWrites, crossing
 from passes.carried.find_conditional import Find, reread
 from passes.carried.find_writes import SCATTERS
 from passes.carried.last_places import LastWrite, find_last_write
@@ -25,7 +26,7 @@ __all__ = ["find_steps"]
 
 def find_steps(
     carried: Carried, facts: LoopFacts, typing: Typing, find: Find
-) -> Steps | WritesInTurn | None:
+) -> Steps | WritesInTurn | CrossingWrites | None:
     """Return the writes of an iteration; the last one is a scatter or an If.
 
     Args:
@@ -46,11 +47,13 @@ def find_steps(
     for node in last.nodes:
         reread(node, {before: carried.inner})
     parts = [first, last]
-    return (
-        in_steps(parts, [before])
-        or in_turn(parts, [before])
-        or in_turn(_at_any_places(parts, carried, facts), [before])
-    )
+    found = in_steps(parts, [before]) or in_turn(parts, [before])
+    if found is not None:
+        return found
+    turn = in_turn(_at_any_places(parts, carried, facts), [before])
+    if turn is not None and not turn.is_dear:
+        return turn
+    return crossing(parts, [before], typing.dtype(carried.initial)) or turn
 
 
 def _at_any_places(

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.carried.appends import ConcatAppend
+from passes.carried.joined_elements import JoinedElements
 from passes.carried.pattern import Pattern
 from passes.carried.writes import Write
 from passes.decisions import Code
@@ -186,6 +187,31 @@ class _Appended(Seen):
         return ValueType(known.type, tuple(dims))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Listed(_Appended):
+    """The elements that a list holds so far, joined.
+
+    Attributes:
+        element: The type of one of them; None where it is not known yet.
+    """
+
+    element: ValueType | None = None
+
+    def typed(self, term: ValueType) -> Seen:
+        """Return the same with the type of an element, too."""
+        made = super().typed(term)
+        assert isinstance(made, _Listed)
+        return dataclasses.replace(made, element=term)
+
+    def type_of(self, known: ValueType, count: int | str | None) -> ValueType:
+        """Return the type of all elements joined, and what is known of its length."""
+        assert self.element is not None
+        dims = list(self.element.dims or ())
+        if self.pattern.terms[0].kind == "stacked":
+            dims.insert(self.axis, None)
+        return super().type_of(ValueType(self.element.type, tuple(dims)), count)
+
+
 def _is_multiplied(value: ir.Value, after: ir.Value) -> bool:
     """Whether nothing reads a value but what makes another of it, and right sides of products."""
     for node, at in value.uses():
@@ -206,6 +232,13 @@ def find_seen(pattern: Pattern, evaluator: Evaluator, typing: Typing) -> Seen | 
         typing: The proven typing.
     """
     initial = pattern.carried.initial
+    if isinstance(pattern, JoinedElements):
+        sizes = [
+            Linear(1) if pattern.is_new_axis else evaluator.dimension(value, pattern.axis)
+            for value in pattern.first
+        ]
+        rows = [size for size in sizes if size is not None and is_around((size,), evaluator)]
+        return _Listed(pattern, pattern.axis, sum(rows, Linear(0))) if rows == sizes else None
     rank, dtype = typing.rank(initial), typing.dtype(initial)
     if not rank:
         return None

@@ -18,7 +18,7 @@ from passes.carried.writes import Write
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
-__all__ = ["Steps", "in_steps"]
+__all__ = ["Steps", "in_steps", "onto"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,17 +57,17 @@ class Steps(Pattern):
             own = dataclasses.replace(
                 joined, values=joined.values[start:end], types=joined.types[start:end]
             )
-            tensor = _onto(part, tensor).write(own)
+            tensor = onto(part, tensor).write(own)
             joined.typing.set(tensor, joined.typing[self.carried.initial])
             start = end
         return tensor
 
 
-def _onto(part: Pattern, tensor: ir.Value) -> Pattern:
+def onto(part: Pattern, tensor: ir.Value) -> Pattern:
     """Return a write to another tensor than the initial one."""
     carried = dataclasses.replace(part.carried, initial=tensor)
     if isinstance(part, Conditional):
-        done = _onto(part.done, tensor)
+        done = onto(part.done, tensor)
         return dataclasses.replace(part, carried=carried, done=done)
     assert isinstance(part, Write)
     return dataclasses.replace(part, carried=carried)

@@ -26,7 +26,9 @@ from tests.passes.raising import (
     test_cat_writes,
     test_conditional_writes,
     test_counted_places,
+    test_crossing_writes,
     test_last_places,
+    test_list_reads,
     test_outputs_of_ifs,
     test_resets,
     test_row_updates,
@@ -89,6 +91,12 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
         text = test_conditional_writes.written(name, "counted")
         feeds = [test_conditional_writes.feeds(length) for length in (1, 3, 7)]
         found[f"conditional-{name}"] = (model(text), feeds)
+    for name, body in test_crossing_writes.CASES.items():
+        feeds = [test_crossing_writes.feeds(length) for length in (1, 3, 7)]
+        found[f"crossing-{name}"] = (model(test_crossing_writes.text(body)), feeds)
+    for name in test_list_reads.CASES:
+        feeds = [test_list_reads.feeds(length) for length in (1, 3, 7)]
+        found[f"lists-{name}"] = (model(test_list_reads.text(name, test_list_reads.CASES)), feeds)
     return found
 
 

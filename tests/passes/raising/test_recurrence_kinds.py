@@ -32,6 +32,8 @@ def _bits(op_type: str, state: str, body: str, begin: str) -> Case:
 
 COMPARED = "l = {} (e, s)  s2 = Where (l, e, s)"
 WITHOUT_NAN = "l = IsNaN (e)  u = {} (s, e)  s2 = Where (l, s, u)"
+NUMBERS = "l = IsNaN (e)  m = IsNaN (s)  u = {} (s, e)  v = Where (m, e, u)  s2 = Where (l, s, v)"
+COMPARED_NUMBERS = "l = IsNaN (e)  m = {} (s, e)  o = Or (m, l)  s2 = Where (o, s, e)"
 LARGER = "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)"
 KINDS = {
     "Add": Case(INTS, "s2 = Add (s, ke)", "c", "carried sum"),
@@ -92,6 +94,17 @@ KINDS = {
     "FMax": Case(ROW, COMPARED.format("Greater"), "b", "best so far"),
     "FMinNum": Case(ROW, WITHOUT_NAN.format("Min"), "b", "carried minimum under a condition"),
     "FMaxNum": Case(ROW, WITHOUT_NAN.format("Max"), "b", "carried maximum under a condition"),
+    "FMinimumNum": Case(ROW, NUMBERS.format("Min"), "b", "carried extreme of numbers"),
+    "FMaximumNum": Case(ROW, NUMBERS.format("Max"), "b", "carried extreme of numbers"),
+    "FMinimumNum_compared": Case(ROW, COMPARED_NUMBERS.format("Less"), "b", "carried extreme"),
+    "FMaximumNum_compared": Case(ROW, COMPARED_NUMBERS.format("Greater"), "b", "carried extreme"),
+    "FMaximumNum_double": Case(
+        "double[4]",
+        "q = Cast <to = 11> (e)  l = Equal (q, q)  m = Not (l)  o = GreaterOrEqual (s, q)  "
+        "h = Or (o, m)  s2 = Where (h, s, q)",
+        "Cast <to = 11> (b)",
+        "carried extreme",
+    ),
     "FMinimum": Case(ROW, "s2 = Min (s, e)", "b", "carried minimum"),
     "FMaximum": Case(ROW, "s2 = Max (s, e)", "b", "carried maximum"),
     "FMinimum_double": Case(
@@ -113,7 +126,8 @@ KINDS = {
         "first iteration where",
         scans=False,
     ),
-    "FindLast": Case(ROW, f"{LARGER}  s2 = Where (l, e, s)", "b", "last value where"),
+    "FindLast": Case(INTS, f"{LARGER}  s2 = Where (l, ke, s)", "c", "last value where"),
+    "FFindLast": Case(ROW, f"{LARGER}  s2 = Where (l, e, s)", "b", "last value where"),
     "FixedOrderRecurrence": Case(
         ROW, "s2 = Tanh (e)  y = Add (s, e)", "b", "carried last value", collected=ROW
     ),
@@ -168,6 +182,12 @@ NEAR = {
     "And_then_Or": (INTS, "u = BitwiseAnd (s, ke)  s2 = BitwiseOr (u, c)", "c", "BitwiseOr"),
     "Xor_of_its_complement": (INTS, "u = BitwiseNot (s)  s2 = BitwiseXor (u, ke)", "c", "Bitw"),
     "Sub_turned": (INTS, "s2 = Sub (ke, s)", "c", "Sub"),
+    "FMinimumNum_that_keeps_the_new_nan": (
+        ROW,
+        "m = IsNaN (s)  u = Less (s, e)  o = Not (m)  h = And (u, o)  s2 = Where (h, s, e)",
+        "b",
+        "Where",
+    ),
     "FMin_of_the_magnitude": (ROW, "u = Abs (s)  s2 = Min (u, e)", "b", "Min"),
     "AnyOf_that_toggles": (INTS, "u = Neg (s)  s2 = Where (pe, u, s)", "c", "Where"),
     "Add_then_shift": (

@@ -207,8 +207,9 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     passes += [
         LoopStatesPass(authored, typing),
         SidestepDefectsPass(runtimes, authored, typing),
-        *passes_behind_all(options.row.kernels, model),
     ]
+    if options.row.kernels:
+        passes += passes_behind_all(options.row.kernels, model)
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))
     return [*converting, *passes]

@@ -81,7 +81,8 @@ class FusedBody:
                 builder.nodes.extend(self.walk.promotions.behind(index))
         count = len(self.site.results)
         results = [self._result(builder, i, held, typings) for i in range(count)]
-        self.walk.promotions.settle_readers()  # tables of sizes hold placeholders
+        if held or any(self.walk.loops):
+            self.walk.promotions.settle_readers()  # tables of sizes hold placeholders
         return results
 
     def _prepare_results(self) -> None:

@@ -58,8 +58,7 @@ def take_loops(nodes: Iterable[ir.Node], origin: str, opset: int) -> None:
         values = offer.write(builder)
         to_opset_form(builder.nodes, opset)
         new = builder.close(old.name or _BRANCH, [], values)
-        if set(captured_values(new)) <= set(captured_values(old)):
-            drop_uses(old)
-            node.attributes[_BRANCH] = ir.AttrGraph(_BRANCH, new)
-        else:
-            drop_uses(new)
+        reads_more = not set(captured_values(new)) <= set(captured_values(old))
+        kept, dropped = (old, new) if reads_more else (new, old)
+        drop_uses(dropped)
+        node.attributes[_BRANCH] = ir.AttrGraph(_BRANCH, kept)

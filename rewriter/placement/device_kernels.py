@@ -69,7 +69,7 @@ def passes_behind_all(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
         name: The table of the device; nothing is left to do where the host keeps numbers.
         model: The model that they will change.
     """
-    if not name or keeps_numbers(name):
+    if keeps_numbers(name):
         return []
     short = load_table(name).short_int64
     return [DeviceFormsPass(kernels_of(name, model), short_int64=short)]

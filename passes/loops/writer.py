@@ -191,7 +191,7 @@ class LoopWriter:
 def _tell_proven_shapes(
     nodes: Iterable[ir.Node], copies: Mapping[ir.Value, ir.Value | None], typings: Typings
 ) -> None:
-    """Write the proven dimensions of what Loops collect to copies of them.
+    """Write the proven dimensions of what Loops collect to copies of them, beside declared ones.
 
     A Loop that makes no trips for some samples yields 0 for each dimension that the output of its
     body does not tell. What collects the samples takes those for the dimensions of every sample.
@@ -204,8 +204,13 @@ def _tell_proven_shapes(
     for node in walk_nodes(nodes):
         for value in _collected(node) if is_operator(node, "Loop") else ():
             copy, dims = copies.get(value), typings.proven_dims(value)
-            if copy is not None and copy is not value and dims is not None:
-                copy.shape = ir.Shape([d if isinstance(d, int) else None for d in dims])
+            if copy is None or copy is value or dims is None:
+                continue
+            told: Sequence[object] = copy.shape or ()
+            if len(told) != len(dims):
+                told = [None] * len(dims)
+            numbers = [p if isinstance(p, int) else d for p, d in zip(dims, told, strict=True)]
+            copy.shape = ir.Shape([d if isinstance(d, int) else None for d in numbers])
 
 
 def _collected(loop: ir.Node) -> list[ir.Value]:

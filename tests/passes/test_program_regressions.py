@@ -45,6 +45,31 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "repeats that do not fit a rank which is only supposed",
+        """g (int32[B] sizes, float[N,M,T,K] xs, seq(int64[]) zs, float[5] w)
+             => (int64[A,C] halves, seq(float) same) {
+             x_seq = SplitToSequence <axis = 2> (xs, sizes)
+             each, same = SequenceMap (x_seq, zs, w) <body = one (x, z, v) => (half, total) {
+               squares = Einsum <equation = "a,a->a"> (w, v) total = MatMul (squares, w)
+               start = Constant <value = int64[1] {0}> () end = Constant <value = int64[1] {1}> ()
+               front = Constant <value = int64[1] {0}> () step = Constant <value = int64[1] {1}> ()
+               part = Slice (z, start, end, front, step)
+               twice = Constant <value = int64[1] {2}> () doubled = Tile (part, twice)
+               ones = Constant <value = int64[2] {1, 1}> ()
+               left, right = Split <axis = -1> (doubled, ones)
+               column = Constant <value = int64[2] {-1, 1}> () half = Reshape (right, column) }>
+             halves = ConcatFromSequence <axis = 0> (each) }""",
+        (
+            {
+                "sizes": np.array([2, 1], np.int32),
+                "xs": floats(1, 2, 3, 2),
+                "zs": [np.arange(3), np.arange(4)],
+                "w": floats(5),
+            },
+        ),
+        opset=23,
+    ),
+    Case(
         "a Loop of no iterations yields the numbers that it declares",
         """g (float[N,M,K] xs, int64[B] counts, int64[B] sizes) => (seq(float[P,Q,R]) ys) {
              cut = SplitToSequence <axis = 0> (xs, sizes)

@@ -16,6 +16,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
 from passes.batching.packed.fills import lengths_of_size, own_sizes
 from passes.batching.packed.row_by_row import crosses
+from passes.decisions import Code, Decline
 from passes.graph.made import operand
 from passes.reading.integers import Linear
 from passes.typing import ValueType
@@ -27,6 +28,8 @@ def tile_to_lengths(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     """Tile along one axis in which what becomes of the samples differs in length."""
     data = ctx.operand(operands, 0, "input")
     repeats, apart = own_sizes(ctx, operand(node, 1), "repeats")
+    if len(repeats) != data.rank:
+        raise Decline(Code.NO_RULE, f"samples of rank {data.rank} have {len(repeats)} repeats")
     if data.is_packed:
         apart = sorted({*apart, data.axis})
     if data.beside is not None or len(apart) > 1:

@@ -89,7 +89,7 @@ def _joined_reads(
         how = node.attributes.get_int("axis", 0), node.attributes.get_int("new_axis", 0)
         nodes.setdefault(how, ([], []))[value is after].append(node.outputs[0])
     for (axis, is_new_axis), (before, behind) in nodes.items():
-        if axis or (before and not first):
+        if axis < 0 or (before and not first):
             continue
         term = Term(element, "stacked" if is_new_axis else "concatenated", axis)
         for one, other in itertools.zip_longest(before, behind):

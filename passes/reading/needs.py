@@ -120,7 +120,7 @@ class Needs:
         self.rows |= {
             term.value: value
             for term, value in joined.items()
-            if term.kind == "stacked" and self._is_computed(term.value)
+            if term.kind == "stacked" and not term.axis and self._is_computed(term.value)
         }
         return list(outputs), results
 

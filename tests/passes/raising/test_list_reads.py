@@ -99,7 +99,7 @@ CASES = {
         STACKED,
     ),
 }
-NEAR = {
+OTHER_AXES = {
     "stacked_along_another_axis": (
         "none",
         f"{APPEND}  h = ConcatFromSequence <axis = 1, new_axis = 1> (seen2)  {GREATEST.format(1, 'h')}",
@@ -110,6 +110,8 @@ NEAR = {
         f"{PIECE}  {JOIN.format(1, 'seen2')}  {GREATEST.format('0, 1', 'h')}",
         ROWS,
     ),
+}
+NEAR = {
     "the_first_one": ("one", f"{APPEND}  l = SequenceAt (seen, zero)  y = Sub (a, l)", STACKED),
     "another_each_time": (
         "one",
@@ -159,9 +161,9 @@ def feeds(n: int) -> Mapping[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("options", [{"strategy": "fuse"}, {}, {"exact": True}], ids=str)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *OTHER_AXES])
 def test_a_list_that_is_read_while_it_grows(name: str, options: Mapping[str, object]) -> None:
-    before = model(text(name, CASES))
+    before = model(text(name, CASES | OTHER_AXES))
     made = rewrite(before, **options)
     verdicts = {d.verdict for d in made.report.decisions}
     assert verdicts == {Verdict.FUSED} or "strategy" not in options

@@ -97,6 +97,13 @@ CASES = {
         WRITTEN,
     ),
     "appended_behind": of(GROWS, f"{APPEND}  {GREATEST.format('s2')}", "start", JOINED),
+    "a_column_appended_and_read_beside_all": of(
+        "float[4,R]",
+        "u = Tanh (e)  u2 = Unsqueeze (u, one1)  s2 = Concat <axis = 1> (s, u2)  "
+        "g = ReduceMax <axes = [1], keepdims = 0> (s2)  y = Sub (g, u)",
+        "Transpose <perm = [1, 0]> (start)",
+        JOINED,
+    ),
     "appended_in_front": of(GROWS, f"{APPEND}  {GREATEST.format('s')}", "start", JOINED),
     "attention_to_appended": of(GROWS, f"{APPEND}  {ATTEND.format('s2')}", "start", JOINED),
     "causal_attention": of(

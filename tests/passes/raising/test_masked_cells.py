@@ -159,7 +159,7 @@ SHOWN = {
 @pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
 def test_the_new_state_where_the_mask_takes_it(kind: str, form: str) -> None:
     """As Keras writes zeros for what is masked: `h_new` is the state at the end there."""
-    op_type, _, states = CELLS[kind]
+    op_type, _, _ = CELLS[kind]
     given = _zeros_of(("h", "c"), form)
     before = model(masked(kind, form, y=SHOWN[form], **given))
     found = read(before)

@@ -18,7 +18,7 @@ from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
-__all__ = ["find_kept", "find_mask", "is_same_mask"]
+__all__ = ["find_kept", "find_mask", "is_same_mask", "is_true_where"]
 
 _DEEPEST = 8
 """Masks that two states compute alike are compared through fewer nodes than this."""
@@ -64,6 +64,30 @@ def is_same_mask(one: Selection, other: Selection) -> bool:
     """Whether two choices take the new value in the same iterations and rows."""
     is_alike = one.is_turned == other.is_turned and one.weighs == other.weighs
     return is_alike and _is_same(one.condition, other.condition, _DEEPEST)
+
+
+def is_true_where(
+    flag: ir.Value, mask: Selection, typing: Typing, *, is_turned: bool = False
+) -> bool:
+    """Whether a flag, a boolean or one that was cast, is true where a mask takes the new value.
+
+    Args:
+        flag: The flag.
+        mask: The mask.
+        typing: The proven typing.
+        is_turned: Whether it has to be false there.
+    """
+    if _is_same(flag, mask.condition, _DEEPEST):
+        return is_turned == mask.is_turned
+    if _is_one_less(flag, mask.condition):
+        return is_turned != mask.is_turned
+    if (node := made_by(flag, "Cast", "Not")) is None:
+        return False
+    given = operand(node, 0)
+    if node.op_type == "Cast" and typing.dtype(given) != ir.DataType.BOOL:
+        return False
+    is_other = is_turned != (node.op_type == "Not")
+    return is_true_where(given, mask, typing, is_turned=is_other)
 
 
 def _is_same(one: ir.Value, other: ir.Value, depth: int) -> bool:

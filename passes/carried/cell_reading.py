@@ -19,6 +19,7 @@ from passes.carried.cell_sums import (
 from passes.carried.cell_values import (
     ACTIVATIONS,
     CellValue,
+    Dim,
     Lead,
     activated,
     broadcast,
@@ -39,6 +40,7 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.integers import Dim as IntegerDim
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
@@ -267,13 +269,29 @@ class CellReader:
         evaluator = self._facts.evaluator
         dims = list(evaluator.dims(value) or ())
         for axis, dim in enumerate(dims):
-            size = None if isinstance(dim, int) else evaluator.dimension(value, axis)
-            if size is not None and size.number is not None:
-                dims[axis] = size.number
+            if not isinstance(dim, int):
+                dims[axis] = self._size(value, axis, dim)
         is_known = evaluator.dims(value) is not None and len(dims) >= least
         *lead, width = dims or (1,)
-        if is_known and all(map(self.typing.is_same_number, lead)) and isinstance(width, int):
+        if is_known and None not in lead and isinstance(width, int):
             return tuple(lead), width
         if value not in self.own and (found := self._yielded(value)) is not None:
             return found
         raise NotACellError
+
+    def _size(self, value: ir.Value, axis: int, dim: Dim) -> Dim:
+        """Return a dimension that no type tells: its number, or a name that no other one has."""
+        size = self._facts.evaluator.dimension(value, axis)
+        if size is None and (row := made_by(value, "Gather")) is not None:
+            tensor, place = operands(row)
+            is_row = row.attributes.get_int("axis", 0) == 0 and self.typing.rank(place) == 0
+            size = self._facts.evaluator.dimension(tensor, axis + 1) if is_row else None
+        if size is not None and size.number is not None:
+            return size.number
+        if self.typing.is_same_number(dim):
+            return dim
+        atoms = () if size is None or size.constant else size.terms
+        for atom, count in atoms if len(atoms) == 1 else ():
+            if isinstance(atom, IntegerDim) and count == 1:
+                return atom.key if isinstance(atom.key, str) else f"{atom.tensor.name}.{atom.axis}"
+        return None

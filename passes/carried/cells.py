@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Literal
 
 import onnx_ir as ir
@@ -30,11 +31,13 @@ class CellState(Pattern):
         carried: Where it stands.
         cell: The cell.
         at: Which of its states it is: the second one of an LSTM is not given for each iteration.
+        instead: Nodes that may read it, see `Pattern`.
     """
 
     carried: Carried
     cell: Cell
     at: int = 0
+    instead: Mapping[ir.Node, tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=dict)
     rounds = True
     needs_sizes = False
     gives_next = True

@@ -92,6 +92,7 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
         added=nodes,
         speculated=speculated,
         alike=alike,
+        instead={node: pair for p in patterns for node, pair in p.instead.items()},
         seen={inner: seen for inner, seen in known.items() if seen is not None},
     )
 

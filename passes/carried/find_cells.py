@@ -8,6 +8,7 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.cell import Cell
+from passes.carried.cell_choices import find_choices
 from passes.carried.cell_kinds import CellKind, kind_of_one, kind_of_two
 from passes.carried.cell_masks import find_kept, find_mask, is_same_mask
 from passes.carried.cell_operators import find_operator, without_first_axes
@@ -37,7 +38,11 @@ def find_cell(state: State, facts: LoopFacts, typing: Typing) -> CellState | Non
         facts: The Loop or Scan.
         typing: The proven typing.
     """
-    return _CellFinder(facts, typing).find(state)
+    found = _CellFinder(facts, typing).find(state)
+    if found is None or found.cell.mask is None or found.at:
+        return found
+    instead = find_choices(found.carried, found.cell, facts, typing)
+    return dataclasses.replace(found, instead=instead)
 
 
 class _CellFinder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -79,6 +80,8 @@ class Pattern(abc.ABC):
         gives_next: Whether what is collected is read in the place of the value at the end of an
             iteration, too: to compute that anew from the value at the start is dear.
         between: What the tensor is behind some of the writes of an iteration, of the same shape.
+        instead: Nodes of the body that may read another value than they do with the same result:
+            what they read, and that value.
     """
 
     carried: Carried
@@ -95,6 +98,7 @@ class Pattern(abc.ABC):
     keeps_shape: Literal["", "as it is made", "by its terms"] = ""
     gives_next: bool = False
     between: tuple[ir.Value, ...] = ()
+    instead: Mapping[ir.Node, tuple[ir.Value, ir.Value]] = MappingProxyType({})
 
     @abc.abstractmethod
     def write(self, joined: Joined) -> ir.Value:

@@ -66,6 +66,8 @@ class LoopFacts:
         added: Nodes that patterns need of an iteration and that the body lacks, in order.
         speculated: Those of them that are copies of nodes in a branch, with these nodes.
         alike: Values of the body that have the shape of a carried one, and which.
+        instead: Nodes that may read another value of the body than they do with the same result:
+            what they read, and that value.
         branches: Branches in the body that are looked into, outer ones first.
         given: Values of the body that stand for carried ones of their own, whatever makes them.
         seen: What iterations see of carried tensors that are known in front of those that read
@@ -79,6 +81,7 @@ class LoopFacts:
     added: Sequence[ir.Node] = ()
     speculated: Mapping[ir.Node, ir.Node] = dataclasses.field(default_factory=dict)
     alike: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    instead: Mapping[ir.Node, tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=dict)
     branches: tuple[ir.Graph, ...] = ()
     given: frozenset[ir.Value] = frozenset()
     seen: Mapping[ir.Value, Seen] = dataclasses.field(default_factory=dict)

@@ -170,8 +170,17 @@ class IterationCopy:
             elif (numbers := self._range(node) or self._known(node)) is not None:
                 self.values[node.outputs[0]] = numbers
             else:
-                copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
+                self._copy_one(node, needed)
                 self.speculated.enter(node, self.builder.nodes[-1])
+
+    def _copy_one(self, node: ir.Node, needed: set[ir.Value | ir.Node]) -> None:
+        """Copy a node, which may read another value in the copy."""
+        values, instead = self.values, self.needs.instead(node)
+        if instead is not None:
+            before, after = instead
+            values = {**values, before: copy_of(values, after)}
+        copy_into(self.builder, node, values, self.facts.evaluator, needed)
+        self.values |= {value: values[value] for value in node.outputs if value in values}
 
     def _range(self, node: ir.Node) -> ir.Value | None:
         """Record the numbers of a Range that counts as far in every iteration."""

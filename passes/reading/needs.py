@@ -274,7 +274,15 @@ class Needs:
         if passed_on(node, evaluator) is None and constant_of(node, evaluator) is not None:
             return []
         cast = by_type(node, evaluator)
-        return read_for(value) if cast is None else [cast[0]]
+        before, after = self.instead(node) or (None, None)
+        found = read_for(value) if cast is None else [cast[0]]
+        return [after if after is not None and v is before else v for v in found]
+
+    def instead(self, node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
+        """Return which value a node reads another one for, and that; None where it does not."""
+        found = self.facts.instead.get(node)
+        is_given = found is not None and found[0] in self.stage.given
+        return None if is_given else found
 
     def read(self, node: ir.Node) -> Element | Window | None:
         """Return what a node reads by the iteration number, None if it is no such node."""

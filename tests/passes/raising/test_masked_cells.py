@@ -107,6 +107,8 @@ def test_a_masked_cell_becomes_its_operator(kind: str, form: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mask_in_any_dialect_with_any_batch(kind: str, batch: str, dialect: str) -> None:
     op_type, _, _ = CELLS[kind]
+    if (dialect, batch) == ("behind", "B"):
+        pytest.skip("the list starts with the first state, whose batch is not proven that of rows")
     before = model(masked(kind, "where", dialect, batch))
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
@@ -114,7 +116,8 @@ def test_a_mask_in_any_dialect_with_any_batch(kind: str, batch: str, dialect: st
     lengths = LENGTHS[1:] if dialect == "listed" else LENGTHS
     sizes = (1,) if batch == "1" else (1, 3)
     feeds = [feeds_of(kind, n, b, mask) for n in lengths for b in sizes for mask in MASKS]
-    assert same(before, found.model, *feeds) == len(feeds)
+    # No type tells the batch, B, of the rows that a Loop without iterations yields.
+    assert same(before, found.model, *feeds, open_rows=batch == "B") == len(feeds)
 
 
 @pytest.mark.quick
@@ -141,6 +144,47 @@ def test_zeros_where_the_mask_is_false(kind: str) -> None:
     assert found.operators[op_type] == 1
     feeds = [feeds_of(kind, n, 3, mask) for n in LENGTHS for mask in MASKS]
     assert same(before, found.model, *feeds) == len(feeds)
+
+
+SHOWN = {
+    "where": "y = Where (runs, h_new, tenth)",
+    "where_not": "y = Where (waits, tenth, h_new)",
+    "product": "ya = Mul (w, h_new)  y = Add (ya, tenth)",
+    "as_tf2onnx": "ya = Mul (h_new, w)  yb = Mul (tenth, wn)  y = Add (ya, yb)",
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("form", SHOWN)
+@pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
+def test_the_new_state_where_the_mask_takes_it(kind: str, form: str) -> None:
+    """As Keras writes zeros for what is masked: `h_new` is the state at the end there."""
+    op_type, _, _ = CELLS[kind]
+    given = _zeros_of(("h", "c"), form)
+    before = model(masked(kind, form, y=SHOWN[form], **given))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = [feeds_of(kind, n, 3, mask) for n in LENGTHS for mask in MASKS]
+    assert same(before, found.model, *feeds) == len(feeds)
+    feeds = [feeds_of(kind, 7, 3, mask) for mask in MASKS]
+    for feed in feeds:
+        feed["x"][2, 1, 0] = np.nan
+    assert same(before, rewrite(before, strategy="fuse").model, *feeds) == len(feeds)
+
+
+@pytest.mark.parametrize(
+    ("form", "y"),
+    [
+        ("where", "y = Where (waits, h_new, tenth)"),
+        ("where", "y = Mul (w, h_new)"),  # NaN of what is masked
+        ("product", "y = Mul (v, h_new)"),
+        ("where", "y = Identity (h_new)"),
+    ],
+)
+def test_the_new_state_elsewhere_stays_in_the_loop(form: str, y: str) -> None:
+    given = _zeros_of(("h", "c"), form)
+    assert read(model(masked("lstm_as_torch", form, y=y, **given))).loops == 1
 
 
 @pytest.mark.parametrize(("steps", "loops"), [(2, 1), (7, 0)])

@@ -199,7 +199,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 def _serve(connection: Connection) -> None:
     """Run what comes until nothing comes any more."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a command tidies up
-    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+    with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
             connection.send(_record(connection.recv()))
 

@@ -15,6 +15,7 @@ from rewriter.apply.parts import OutputFolder
 from rewriter.apply.results import Column
 from rewriter.apply.rows import open_rows
 from rewriter.running.predictor import Predictor
+from rewriter.spawning import without_a_script
 
 __all__ = ["ENGINES", "Task", "Worker", "apply_parts"]
 
@@ -139,9 +140,9 @@ def _in_processes(task: Task, parts: Sequence[Part], workers: int) -> Iterator[t
     )
     with pool:
         try:
-            for done in concurrent.futures.as_completed(
-                pool.submit(_work, part) for part in parts
-            ):
+            with without_a_script():  # a process starts when work comes in
+                work = [pool.submit(_work, part) for part in parts]
+            for done in concurrent.futures.as_completed(work):
                 yield done.result()
         except concurrent.futures.process.BrokenProcessPool as error:
             raise RewriteError(

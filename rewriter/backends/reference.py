@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 
 from passes.errors import RewriteError
-from rewriter.backends.messages import with_weights
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 from rewriter.evaluator.reference import ReferenceEvaluator
 from rewriter.evaluator.run_watch import OverBudgetError
@@ -42,14 +41,14 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     """
     if device not in DEVICES:
         raise BackendError(f"the reference evaluator runs on cpu, not on {device!r}", True)
-    return _ReferenceSession(with_weights(model, folder))
+    return _ReferenceSession(model, folder)
 
 
 class _ReferenceSession:
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, folder: Path | None) -> None:
         self._outputs = [output.name for output in model.graph.output]
         try:
-            self._evaluator = ReferenceEvaluator(model)
+            self._evaluator = ReferenceEvaluator(model, folder=folder)
         except Exception as error:
             message = f"the reference evaluator cannot take the model: {one_line(error)}"
             raise BackendError(message, is_limit=True) from error

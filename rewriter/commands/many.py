@@ -9,9 +9,7 @@ import itertools
 import multiprocessing
 import queue
 import signal
-import sys
 import threading
-import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
@@ -21,13 +19,11 @@ from typing import Any
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 from rewriter.commands.execution import MODEL_SUFFIXES, execute
+from rewriter.spawning import without_a_script
 
 __all__ = ["counted", "find_models", "is_pattern", "run_each", "worst"]
 
 Record = dict[str, Any]
-
-_STARTING = threading.Lock()
-"""Held while a process starts: `_without_a_script` changes what all threads see."""
 
 
 def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path, Path]:
@@ -165,7 +161,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         own, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other,), daemon=True)
-        with _deaf_to_interrupts(), _without_a_script():
+        with _deaf_to_interrupts(), without_a_script():
             self._process.start()
         other.close()
         self._connection = own
@@ -200,26 +196,10 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextlib.contextmanager
-def _without_a_script() -> Iterator[None]:
-    """Let processes that are started meanwhile not run the caller's script once more.
-
-    A new process imports the module `__main__` of the one that starts it. A script without
-    ``if __name__ == "__main__"`` would call the command again there.
-    """
-    with _STARTING:
-        script = sys.modules["__main__"]
-        sys.modules["__main__"] = types.ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = script
-
-
 def _serve(connection: Connection) -> None:
     """Run what comes until nothing comes any more."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a command tidies up
-    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+    with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
             connection.send(_record(connection.recv()))
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 from onnx.reference import ReferenceEvaluator as OnnxEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeContextError
 
 from passes.errors import RewriteError
+from rewriter.evaluator.mapped_weights import mapped, with_small_weights
 from rewriter.evaluator.reference_loops import LOOP_OPERATORS
 from rewriter.evaluator.reference_lstm import LSTM
 from rewriter.evaluator.reference_maps import Map
@@ -58,6 +58,7 @@ class ReferenceEvaluator(OnnxEvaluator):
         functions: Iterable[onnx.FunctionProto] | None = None,
         verbose: int = 0,
         new_ops: Sequence[type[OpRun]] | None = None,
+        folder: Path | None = None,
     ) -> None:
         """Make a model ready to run.
 
@@ -68,13 +69,18 @@ class ReferenceEvaluator(OnnxEvaluator):
             functions: The model-local functions that a part of a model may call.
             verbose: How much is printed, as onnx's evaluator has it.
             new_ops: Operators that take the place of those known.
+            folder: Where the weights of an ``onnx.ModelProto`` lie that are in other files.
 
         Raises:
             EvaluationError: If weights are missing, or a node can never run, whatever is wrong.
             ModelError: If the file cannot be read.
             NotImplementedError: If an operator is not known.
         """
-        source = proto = _message(proto)
+        proto, found = _message(proto)
+        self._folder = folder = folder or found
+        if folder is not None and isinstance(proto, onnx.ModelProto):
+            proto = with_small_weights(proto, folder)
+        source = proto
         self._weights: list[Any] | None = None
         if isinstance(source, onnx.ModelProto):
             source, opsets, functions = typed_graph(proto), _opsets(proto), proto.functions
@@ -87,7 +93,9 @@ class ReferenceEvaluator(OnnxEvaluator):
         self.proto_ = proto
 
     def retrieve_external_data(self, initializer: onnx.TensorProto) -> np.ndarray:
-        """Refuse weights that were not read."""
+        """Return large weights from their file; refuse those of which the file is not known."""
+        if self._folder is not None:
+            return mapped(initializer, self._folder)
         raise EvaluationError(
             f"the weights {initializer.name!r} lie in another file: give the path of the model"
         )
@@ -201,27 +209,18 @@ def add_operators(operators: Iterable[type[OpRun]]) -> None:
     _added[:0] = operators
 
 
-def _message(model: Any) -> Any:
-    """Return the message of a model, with its weights."""
-    folder: Path | None
+def _message(model: Any) -> tuple[Any, Path | None]:
+    """Return the message of a model, and the folder of its weights where it is known."""
     if isinstance(model, str | os.PathLike):
         proto, folder = files.read(model), Path(model).absolute().parent
         check_fields(proto, os.fspath(model))
         external_data.check_message(proto, folder)
-    elif isinstance(model, ir.Model):
-        proto, folder = protos.to_proto(model), models.folder_of(model)
-    elif graphsurgeon.is_graph(model):
-        proto, folder = graphsurgeon.to_proto(model), None
-    else:
-        return model
-    if folder is not None and any(map(uses_external_data, protos.all_tensors(proto))):
-        try:
-            load_external_data_for_model(proto, str(folder))
-        except (OSError, ValueError, onnx.checker.ValidationError) as error:
-            raise EvaluationError(
-                f"the weights in {folder} cannot be read: {protos.one_line(error)}"
-            ) from error
-    return proto
+        return proto, folder
+    if isinstance(model, ir.Model):
+        return protos.to_proto(model), models.folder_of(model)
+    if graphsurgeon.is_graph(model):
+        return graphsurgeon.to_proto(model), None
+    return model, None
 
 
 def _opsets(proto: onnx.ModelProto) -> dict[str, int]:

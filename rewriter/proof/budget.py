@@ -16,6 +16,7 @@ from passes.errors import RewriteError
 __all__ = ["Allowance", "Budget", "parse_budget"]
 
 _SECONDS = 60.0
+"""The time of a verification, and the least that loading may take beside it."""
 _UNKNOWN_MEMORY = 16 * 2**30
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 _SIZES = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -38,8 +39,9 @@ class Budget:
     """The limits of a verification.
 
     Attributes:
-        seconds: The time for all feeds together, without the loading of models. Where the
-            evaluator took all of it and nothing is proven, onnxruntime has half of it more.
+        seconds: The time for all feeds together. Loading the models has as much of its own, and
+            60 s at least; what it takes beyond that counts. Where the evaluator took all of the
+            time and nothing is proven, onnxruntime has half of it more.
         memory: The bytes that the values of one run may take.
     """
 
@@ -92,6 +94,7 @@ class Allowance:
         self.budget = budget
         self._end = time.monotonic() + budget.seconds
         self.deadline = self._end
+        self._loading = max(budget.seconds, _SECONDS)
 
     def start_feed(self) -> None:
         """Give the next feed its share of the time."""
@@ -113,11 +116,12 @@ class Allowance:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not count the time of a block, in which a model is loaded."""
+        """Do not count the time of a block, in which a model is loaded, as far as it is free."""
         start = time.monotonic()
         try:
             yield
         finally:
-            spent = time.monotonic() - start
+            spent = min(time.monotonic() - start, self._loading)
+            self._loading -= spent
             self._end += spent
             self.deadline += spent

@@ -83,6 +83,8 @@ class Engine:
         session = self._opened()
         if isinstance(session, BackendError):
             return session
+        if self._allowance.is_over:
+            return StoppedError("loading the model took too long")
         budget = self._allowance.budget
         try:
             deadline, memory = self._allowance.deadline, budget.memory

@@ -104,7 +104,8 @@ def told_rest(cases: Sequence[Case]) -> str:
         rest += f"; on {fails} the model as given fails"
     skipped = [case for case in cases if case.verdict == "skipped"]
     if skipped:
-        rest += f"; {len(skipped)} skipped, which would exceed the budget ({skipped[0].message})"
+        first = f"{skipped[0].description}: {skipped[0].message}"
+        rest += f"; {len(skipped)} skipped, which would exceed the budget ({first})"
     apart = [case for case in cases if case.message.startswith(ENGINES_DIFFER)]
     if apart:
         rest += f"; on {len(apart)} {apart[0].message}"

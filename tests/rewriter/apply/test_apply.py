@@ -83,6 +83,26 @@ def test_each_sample_has_a_row_with_its_id(tmp_path: Path, words: tuple[str, ...
     _check(tmp_path, samples, id_="key")
 
 
+@pytest.mark.long
+def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
+    samples = _write(tmp_path, 40)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom rewriter.cli import main\nprint('script')\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    words = ["apply", "model.onnx", "in.parquet", "out", "--part-size", "10", "--workers", "2"]
+    ran = subprocess.run(
+        [sys.executable, script, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("script\n") == 1
+    _check(tmp_path, samples, id_="id")
+
+
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [

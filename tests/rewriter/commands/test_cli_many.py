@@ -120,6 +120,17 @@ class TestScan:
         assert ran.stdout.count("script\n") == 1
         assert "1 model: 0 with maps, 1 passed, 0 failed" in ran.stdout
 
+    @pytest.mark.parametrize("error", [EOFError, BrokenPipeError, ConnectionResetError])
+    def test_a_worker_ends_quietly_where_the_command_was_killed(
+        self, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+    ) -> None:
+        class Gone:
+            def recv(self) -> None:
+                raise error
+
+        monkeypatch.setattr(many.signal, "signal", lambda *_: None)
+        many._serve(Gone())
+
     def test_a_file_that_is_no_model(self, folder: Path, capsys: Capture) -> None:
         (folder / "broken.onnx").write_bytes(b"none")
         assert seqmap("scan", folder) == 1

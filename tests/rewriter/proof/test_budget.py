@@ -62,10 +62,25 @@ def test_a_feed_may_take_half_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -
     assert allowance.deadline == 145
     assert allowance.rest() == Budget(30, allowance.budget.memory)
     with allowance.paused():
+        now[0] = 170
+    assert allowance.deadline == 145 + 40
+    with allowance.paused():
         now[0] = 1000
-    assert allowance.deadline == 145 + 870
-    now[0] = 2000
+    assert allowance.deadline == 145 + 40 + 20
+    assert allowance.is_over
     assert allowance.rest().seconds == 0
+
+
+def test_loading_has_a_minute_where_the_budget_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(budgets.time, "monotonic", lambda: now[0])
+    allowance = Allowance(Budget(1))
+    with allowance.paused():
+        now[0] = 150
+    assert not allowance.is_over
+    with allowance.paused():
+        now[0] = 200
+    assert allowance.is_over
 
 
 def _node(op_type: str, inputs: int, **attributes: object) -> onnx.NodeProto:

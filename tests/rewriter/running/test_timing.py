@@ -37,7 +37,7 @@ def table(*times: tuple[int, float | None, float], **others: Any) -> Bench:
         ([(1, 1.0, 2.0), (4, 8.0, 1.0), (16, 1.0, 2.0), (64, 4.0, 2.0)], 32),
         ([(1, 2.0, 1.0), (16, 1.0, 2.0)], None),
         ([(1, None, 1.0)], None),
-        ([(1, 1.0, 1.0)], 1),
+        ([(1, 1.0, 1.0)], None),
         ([(1, 0.99, 1.0), (16, 2.0, 1.0)], 2),
     ],
     ids=["always", "between", "the last one", "never", "refused", "equal", "just not the first"],

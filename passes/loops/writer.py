@@ -206,7 +206,7 @@ def _tell_proven_shapes(
             copy, dims = copies.get(value), typings.proven_dims(value)
             if copy is None or copy is value or dims is None:
                 continue
-            told: Sequence[object] = copy.shape or ()
+            told: list[object] = list(copy.shape or ())
             if len(told) != len(dims):
                 told = [None] * len(dims)
             numbers = [p if isinstance(p, int) else d for p, d in zip(dims, told, strict=True)]

@@ -47,7 +47,7 @@ def target_block(record: Record) -> Block:
     """Return whether the target is reached, and what is in its way."""
     wanted = " and ".join([f"target {record['target']}", *record["require"]])
     if record["reached"]:
-        return Block(f"{wanted}: {_how_reached(record['loading'])}")
+        return Block(f"{wanted}: {_how_reached(record['loading'], record['placement'])}")
     items = []
     for first, *others in _by_cause(record["unreached"]):
         node = f"{first['node']} ({first['op_type']}): " if first["node"] else ""
@@ -76,10 +76,13 @@ def _by_cause(unreached: Sequence[Record]) -> list[list[Record]]:
     return together
 
 
-def _how_reached(loading: Record | None) -> str:
+def _how_reached(loading: Record | None, placement: Record | None) -> str:
+    """Say that a model is accepted; it may be so and yet run on the host alone."""
+    how = "reached in all but the version" if loading and loading["by_version"] else "reached"
+    if placement and placement["host"] and not placement["device"]:
+        how = how.replace("reached", "accepted") + ", but no node runs on the device"
     if loading is None:
-        return "reached; checked for sequences and control flow, not loaded"
-    how = "reached in all but the version" if loading["by_version"] else "reached"
+        return f"{how}; checked for sequences and control flow, not loaded"
     return f"{how}; {loading['sentence']}"
 
 

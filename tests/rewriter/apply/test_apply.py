@@ -273,7 +273,7 @@ def test_results_are_not_written_among_the_samples(
     source = tmp_path / "in"
     words = ["apply", str(tmp_path / "model.onnx"), str(source), str(source / "out")]
     assert main(words) == 1
-    assert "which is read; give another OUT" in capsys.readouterr().err
+    assert "all files there are read; give another OUT" in capsys.readouterr().err
 
 
 def _killed_after(folder: Path, parts: int, words: list[str]) -> None:

@@ -172,6 +172,7 @@ CASES = {
         0,
         0,
     ),
+    "the same on DirectML, where it stays": (RANGED, "dml", 2, [], 0, 0),
     "an operator that onnxruntime opens, beside a shape that WebGPU took before": (
         """g (float[N,M] x, float[K] w) => (float[] y, float[N,M] z) {
             z = Mish (x)  s = Shape (x)  zero = Constant <value = int64 {0}> ()
@@ -249,6 +250,20 @@ def test_a_report_holds_the_placement() -> None:
     line = "2 nodes on the device, 1 on the host, 2 copies"
     assert line in str(report) and line in report.to_markdown() and line in report.to_html()
     assert rewriter.explain(parse(UNIQUE)).to_dict()["placement"] is None
+
+
+def test_a_target_whose_device_runs_nothing_is_not_called_reached(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "doubles.onnx"
+    onnx.save(parse("g (double[N] x) => (double[N] y) { y = Neg (x) }"), path)
+    told = {}
+    for target in ("tensorrt", "migraphx"):
+        assert seqmap("explain", path, "--target", target, "--verbose") == 0
+        told[target] = capsys.readouterr().out
+    assert "target tensorrt: accepted, but no node runs on the device; " in told["tensorrt"]
+    assert "reached" not in told["tensorrt"]
+    assert "target migraphx: reached; " in told["migraphx"]
 
 
 def test_on_device_is_required() -> None:

@@ -71,8 +71,9 @@ def passes_behind_all(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     if keeps_numbers(name):
         return []
-    short = load_table(name).short_int64
-    return [DeviceFormsPass(kernels_of(name, model), short_int64=short)]
+    forms = DeviceFormsPass(kernels_of(name, model), short_int64=load_table(name).short_int64)
+    # A Shape goes where what makes its tensor went.
+    return [forms, forms]
 
 
 def kernels_of(name: str, model: ir.Model) -> HasKernel:

@@ -11,7 +11,7 @@ import rewriter
 from passes.device.shapes_on_host import ShapesOnHostPass
 from rewriter.backends import open_session, placement
 from rewriter.model_files.protos import from_proto
-from rewriter.placement.device_kernels import kernels_of
+from rewriter.placement.device_kernels import kernels_of, passes_behind_all
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target
 from tests import software_gpu
@@ -57,6 +57,11 @@ def formed(text: str, target: str = "webgpu") -> tuple[onnx.ModelProto, ir.Model
     onnx.checker.check_model(ir.to_proto(model), full_check=True)
     assert not one(model).modified
     return given, model, modified
+
+
+def test_forms_behind_all_leave_it_on_the_host() -> None:
+    _, model, _ = formed(scanned(ALONE))
+    assert not any(one(model).modified for one in passes_behind_all("webgpu", model))
 
 
 @pytest.mark.parametrize(("text", "shapes"), CASES.values(), ids=CASES)

@@ -43,14 +43,18 @@ class DeviceFormsPass(FormsPass):
     9. A shape of a type without a kernel is that of floats.
     """
 
-    def __init__(self, has_kernel: HasKernel, *, short_int64: bool = False) -> None:
+    def __init__(
+        self, has_kernel: HasKernel, *, short_int64: bool = False, is_last: bool = False
+    ) -> None:
         """Set up the pass.
 
         Args:
             has_kernel: Tells what the device computes.
             short_int64: Whether it computes int64 in 32 bits.
+            is_last: Whether other nodes stay where they are now.
         """
         super().__init__(has_kernel)
+        self._is_last = is_last
         self._short_int64 = short_int64
         self._main: ir.Graph | None = None
 
@@ -134,7 +138,8 @@ class DeviceFormsPass(FormsPass):
         """
         data = operands(node)[0]
         maker = skip_identities(data).producer()
-        on_device = maker is not None and self._has_kernel(maker, _type_read(maker, typing))
+        asked = None if maker is None or not self._is_last else _type_read(maker, typing)
+        on_device = maker is not None and self._has_kernel(maker, asked)
         if not on_device and (self._main is None or data not in self._main.inputs):
             return None
         if not self._has_all((("Cast", None), ("Neg", _T.FLOAT), ("Shape", _T.FLOAT)), _T.FLOAT):

@@ -128,6 +128,9 @@ class TestScan:
             def recv(self) -> None:
                 raise error
 
+            def send(self, _: object) -> None:
+                raise AssertionError
+
         monkeypatch.setattr(many.signal, "signal", lambda *_: None)
         many._serve(Gone())
 

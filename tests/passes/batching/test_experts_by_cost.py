@@ -85,12 +85,6 @@ def test_few_samples_are_told_by_one_node_and_a_comparison() -> None:
     assert [n.op_type for n in graph.node if n.op_type != "Constant"] == ["Size", "Greater", "If"]
 
 
-def test_rows_are_counted_before_sizes_are_checked() -> None:
-    graph = rewriter.optimize(expert_model(64)).graph
-    (asked,) = (one for one in graphs_in(graph) if one.name == "then" and loops_in(one) == 1)
-    assert "ReduceSum" not in {n.op_type for n in asked.node}
-
-
 def test_large_matrices_stay_in_a_loop() -> None:
     assert "cost" in notes(128)[1]
 

@@ -46,7 +46,6 @@ class Lengths:
         size: Linear | None = None,
         held_padded: bool = False,
         product_of: Sequence[int | Lengths] = (),
-        total: ir.Value | None = None,
     ) -> None:
         """Describe the samples of packed values.
 
@@ -58,7 +57,6 @@ class Lengths:
             size: See `Lengths`; None if nothing is known of it.
             held_padded: See `Lengths`.
             product_of: The numbers and lengths that are multiplied; none if they are no product.
-            total: Number of rows, int64 ``[1]``, if that is there already.
         """
         self.value, self.most, self.held_padded = value, most, held_padded
         self.size = Linear.of(Dim(self, value, 0)) if size is None else size
@@ -71,8 +69,6 @@ class Lengths:
         self._made: dict[Callable[[Builder, Lengths], Any], Any] = Memo()
         if samples is not None:
             vars(self)["samples"] = samples
-        if total is not None:
-            vars(self)["total"] = total
 
     @classmethod
     def of_rows(
@@ -95,7 +91,9 @@ class Lengths:
             ones = builder.op("ConstantOfShape", [total], {"value": one})
             attributes = {"axis": 0, "reduction": "add"}
             value = builder.op("ScatterElements", [none, samples, ones], attributes)
-        return cls(builder, value, samples=samples, held_padded=held_padded, total=total)
+        made = cls(builder, value, samples=samples, held_padded=held_padded)
+        vars(made)["total"] = total
+        return made
 
     def equal(self, other: Lengths | None) -> bool:
         """Whether other lengths are the same for each sample, by proof."""

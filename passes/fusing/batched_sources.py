@@ -187,15 +187,13 @@ def _pack(
         return _packed(value, known[sequence])
     cut, axis = source.as_slices, _axis(source, typings)
     assert cut is not None and cut.split is not None and axis is not None
-    # The sizes fit the axis, so that these are all rows: a limit asks before they are checked.
-    total = builder.dimension(cut.tensor, axis)
     if cut.split_is_scalar:
-        return _packed(cut.tensor, Lengths(builder, cut.sizes(builder), total=total), axis)
+        return _packed(cut.tensor, Lengths(builder, cut.sizes(builder)), axis)
     if cut.split not in known:
         sizes = cut.sizes(builder, typings.proven)
         constant = constant_value(cut.split)
         most = None if constant is None else int(constant.max(initial=0))
-        known[cut.split] = Lengths(builder, sizes, most, total=total)
+        known[cut.split] = Lengths(builder, sizes, most)
     return _packed(cut.tensor, known[cut.split], axis)
 
 

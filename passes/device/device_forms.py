@@ -13,10 +13,11 @@ from passes.device.exact_forms import EXACT, Needs
 from passes.device.forms_pass import FormsPass, HasKernel
 from passes.device.moved_forms import MOVED, moved_form
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
+from passes.device.shapes_on_host import OF_THE_HOST
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_operator
-from passes.graph.made import operands, skip_identities
+from passes.graph.made import operands
 from passes.graph.names import make_names_unique
 from passes.runtimes.plain_forms import FORMS, Form
 from passes.typing import Typing
@@ -43,18 +44,14 @@ class DeviceFormsPass(FormsPass):
     9. A shape of a type without a kernel is that of floats.
     """
 
-    def __init__(
-        self, has_kernel: HasKernel, *, short_int64: bool = False, is_last: bool = False
-    ) -> None:
+    def __init__(self, has_kernel: HasKernel, *, short_int64: bool = False) -> None:
         """Set up the pass.
 
         Args:
             has_kernel: Tells what the device computes.
             short_int64: Whether it computes int64 in 32 bits.
-            is_last: Whether other nodes stay where they are now.
         """
         super().__init__(has_kernel)
-        self._is_last = is_last
         self._short_int64 = short_int64
         self._main: ir.Graph | None = None
 
@@ -107,7 +104,9 @@ class DeviceFormsPass(FormsPass):
         if node.op_type in _OPTIONAL:
             has_kernel = self._has_kernel(node, None)
             return None if has_kernel else _OPTIONAL[node.op_type](node, typing, builder)
-        given = _type_read(node, typing)
+        values = node.outputs if node.op_type == _FILL else node.inputs
+        first = values[_FIRST.get(node.op_type, 0)]
+        given = _dtype(first, typing)
         if given is None or self._has_kernel(node, given):
             return None
         if node.op_type in _PLAIN:
@@ -123,7 +122,8 @@ class DeviceFormsPass(FormsPass):
             if moved is not None:
                 return moved
         if node.op_type == _SHAPE:
-            return None if given == _T.STRING else self._shape(node, typing, builder)
+            stays = given in (_T.STRING, OF_THE_HOST)
+            return None if stays else self._shape(node, builder)
         if node.op_type == _DECIDES and node.graph is not self._main:
             return None
         form = EXACT.get(node.op_type)
@@ -131,15 +131,14 @@ class DeviceFormsPass(FormsPass):
             return None
         return form.write(node, given, Operators(builder, opset))
 
-    def _shape(self, node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    def _shape(self, node: ir.Node, builder: Builder) -> list[ir.Value] | None:
         """Ask floats for their shape; onnxruntime drops a Cast in front of a Shape, no Neg.
 
         What the host holds it asks itself, without a copy.
         """
         data = operands(node)[0]
-        maker = skip_identities(data).producer()
-        asked = None if maker is None or not self._is_last else _type_read(maker, typing)
-        on_device = maker is not None and self._has_kernel(maker, asked)
+        maker = data.producer()
+        on_device = maker is not None and self._has_kernel(maker, None)
         if not on_device and (self._main is None or data not in self._main.inputs):
             return None
         if not self._has_all((("Cast", None), ("Neg", _T.FLOAT), ("Shape", _T.FLOAT)), _T.FLOAT):
@@ -223,12 +222,6 @@ def _is_plain(node: ir.Node) -> bool:
 
 def _picks_of_vector(node: ir.Node) -> bool:
     return is_operator(node, SHAPE_PARTS) and may_be_part(node)
-
-
-def _type_read(node: ir.Node, typing: Typing) -> ir.DataType | None:
-    """Return the type that decides which kernel computes a node."""
-    values = node.outputs if node.op_type == _FILL else node.inputs
-    return _dtype(values[_FIRST.get(node.op_type, 0)], typing) if values else None
 
 
 def _dtype(value: ir.Value | None, typing: Typing) -> ir.DataType | None:

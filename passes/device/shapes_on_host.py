@@ -16,9 +16,9 @@ from passes.graph.graphs import all_graphs, is_default_domain, is_operator
 from passes.graph.made import operand
 from passes.typing import Typing
 
-__all__ = ["ShapesOnHostPass"]
+__all__ = ["OF_THE_HOST", "ShapesOnHostPass"]
 
-_OTHER = ir.DataType.INT8
+OF_THE_HOST = ir.DataType.INT8
 """A type of small elements that devices do without."""
 _KEPT = ("Neg", "Shape")
 
@@ -41,7 +41,7 @@ class ShapesOnHostPass(FormsPass):
             for node in graph
             if is_operator(node, "Shape") and self._is_of_the_host(operand(node, 0))
         ]
-        if any(self._has_kernel(ir.Node("", op, []), _OTHER) for op in _KEPT):
+        if any(self._has_kernel(ir.Node("", op, []), OF_THE_HOST) for op in _KEPT):
             return ir.passes.PassResult(model, False)
         return ir.passes.PassResult(model, self._write_forms(model, found, self._form))
 
@@ -58,5 +58,5 @@ class ShapesOnHostPass(FormsPass):
         dtype = typing.dtype(operand(node, 0))
         if dtype in (None, ir.DataType.STRING) or not self._has_kernel(node, dtype):
             return None
-        other = builder.op("Cast", [operand(node, 0)], {"to": _OTHER.value})
+        other = builder.op("Cast", [operand(node, 0)], {"to": OF_THE_HOST.value})
         return [builder.op("Shape", [builder.op("Neg", [other])], node.attributes)]

@@ -48,8 +48,8 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
         is_short = load_table(name).short_int64
         shortened = [ShortConstantsPass(on_host)] if is_short else []
         joined = [JoinedShapesPass(has_kernel)] if is_short else []
-        forms = DeviceFormsPass(has_kernel, short_int64=is_short)
-        return [*shortened, *joined, forms, *shortened, ShapesOnHostPass(has_kernel)]
+        forms = passes_behind_all(name, model)
+        return [*shortened, *joined, *forms, *shortened, ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),
@@ -71,9 +71,8 @@ def passes_behind_all(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     if keeps_numbers(name):
         return []
-    forms = DeviceFormsPass(kernels_of(name, model), short_int64=load_table(name).short_int64)
-    # A Shape goes where what makes its tensor went.
-    return [forms, forms]
+    short = load_table(name).short_int64
+    return [DeviceFormsPass(kernels_of(name, model), short_int64=short)]
 
 
 def kernels_of(name: str, model: ir.Model) -> HasKernel:

@@ -93,7 +93,7 @@ class ReferenceEvaluator(OnnxEvaluator):
         self.proto_ = proto
 
     def retrieve_external_data(self, initializer: onnx.TensorProto) -> np.ndarray:
-        """Return large weights from their file; refuse those of which the file is not known."""
+        """Return large weights from their file; refuse them where the file is not known."""
         if self._folder is not None:
             return mapped(initializer, self._folder)
         raise EvaluationError(

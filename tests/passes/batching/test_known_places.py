@@ -78,7 +78,7 @@ CASES: dict[str, tuple[str, str, bool]] = {
         "x, p, u42",
         False,
     ),
-    "rows of two parts, one of which is fed": (
+    "rows of two parts, one is fed": (
         "q = Concat <axis = 0> (one1, k1) p = Unsqueeze (q, one1)",
         "x, p, u22",
         False,

@@ -222,7 +222,7 @@ def test_lengths_of_samples(kind: str, form: str) -> None:
 
 
 def _near(mask: str, kind: str = "gru_as_torch", **chosen: str) -> str:
-    """Return a masked cell some nodes of which are others."""
+    """Return a masked cell with some of its nodes replaced."""
     text = masked(kind, "where", inputs="bool[N,3] m, bool[N,3,4] m4, float[N,3] p", flag=mask)
     for state, instead in chosen.items():
         assert FORMS["where"].format(state) in text
@@ -273,7 +273,7 @@ def test_what_comes_close_stays_a_loop(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["lstm_as_torch", "step_of_gru", "step_of_rnn"])
 def test_what_a_product_makes_of_nan_keeps_the_loop(kind: str) -> None:
-    """One element alone of a first state; and an operator, of which onnxruntime makes numbers."""
+    """A first state with one NaN, and an operator: onnxruntime makes numbers of NaN there."""
     assert read(model(masked(kind, "product"))).loops == 1
 
 

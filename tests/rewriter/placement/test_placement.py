@@ -121,7 +121,7 @@ CASES = {
         0,
         0,
     ),
-    "Casts in a row, the first of which takes digits away": (
+    "Casts in a row; the first takes digits away": (
         "g (int64[N] x) => (float[N] y) { i = Cast <to = 6> (x) y = Cast <to = 1> (i) }",
         "webgpu-int64",
         2,

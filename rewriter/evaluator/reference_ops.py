@@ -85,7 +85,7 @@ class GatherND(Operator):
         index = (*np.indices(indices.shape[:-1])[:batch_dims], *places)
         if not index:  # each of no coordinates takes all
             return (np.broadcast_to(data, (*indices.shape[:-1], *data.shape)).copy(),)
-        return (data[index],)
+        return (data[(*index, ...)],)  # the ellipsis keeps an element an array
 
 
 class ScatterElements(Operator):

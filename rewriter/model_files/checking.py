@@ -75,8 +75,8 @@ def check_result(model: ir.Model, given: Callable[[], ir.Model]) -> list[str]:
     except ModelError as error:
         try:
             check(given())
-        except ModelError:
-            return [f"the model was not valid before the rewrite: {error}"]
+        except ModelError as given_error:
+            return [f"the model was not valid before the rewrite: {given_error}"]
         corrected = correct_declarations(model)
         if corrected is not None:
             return [*corrected, *check_result(model, given)]

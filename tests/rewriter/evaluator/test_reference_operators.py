@@ -123,6 +123,12 @@ def test_strings_expand(shape, dims):
     assert_same([found], [np.full(np.broadcast_shapes(shape, dims), "a", object)])
 
 
+def test_one_string_of_several_is_a_tensor():
+    model = parse("g (string[N] x, int64[1] i) => (string y) { y = GatherND(x, i) }")
+    feeds = {"x": np.array(["a", "b"], object), "i": np.array([1], np.int64)}
+    assert_same(ReferenceEvaluator(model).run(None, feeds), [np.array("b", object)])
+
+
 def test_strings_of_both_kinds_are_compared():
     model = parse(
         'g (string[N] x) => (bool[N] y) { s = Constant<value_string = "a">() y = Equal(x, s) }'
@@ -213,6 +219,7 @@ def test_the_best_of_nothing_is_asked_for_no_one(name: str, attributes: str) -> 
         ((3, 4, 2), (2,), 0),
         ((3, 4), (2, 0), 0),
         ((3, 4), (3, 2, 0), 1),
+        ((3,), (1,), 0),
     ],
 )
 def test_gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> None:

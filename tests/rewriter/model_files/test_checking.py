@@ -7,6 +7,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from rewriter.model_files.checking import check
 from rewriter.model_files.models import ModelError
 
@@ -79,3 +80,15 @@ def test_onnx_itself_still_refuses_what_is_stood_in_for():
     for name in ("unknown rank", "external weights", "external constant"):
         with pytest.raises(onnx.checker.ValidationError):
             onnx.checker.check_model(onnx.parser.parse_model(HEAD + GOOD[name]))
+
+
+def test_what_was_wrong_before_names_the_model_as_given() -> None:
+    given = onnx.parser.parse_model(
+        HEAD
+        + """g (float[2] h, float[3,2] x) => (float[3,2] y, float[3,2] z) {
+            y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e)
+                => (float[2] t, float[2] o) { t = Add (s, e)  o = Identity (t) }> (h, x) }"""
+    )
+    (warning,) = rewriter.rewrite(given).report.warnings
+    assert "was not valid before" in warning
+    assert "(op_type:Scan)" in warning

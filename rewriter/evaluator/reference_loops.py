@@ -38,13 +38,16 @@ class Loop(ControlFlow):
                 f"the body has {len(names)} inputs, {2 + len(states)} are needed: "
                 "the iteration, the condition and the carried values"
             )
+        iteration_type, condition_type = body.input_types[:2]
         limit = None if trips is None else self.integer(trips, "M")
         going = np.array(True) if condition is None else self._truth(condition)
         scans: list[list[Value]] = [[] for _ in body.output_names[1 + len(states) :]]
         outer = self.captured("body", context)
         step = 0
         while going and (limit is None or step < limit):
-            mine = dict(zip(names, [np.array(step, np.int64), going, *states], strict=True))
+            iteration = _as_declared(np.array(step, np.int64), iteration_type)
+            told = [iteration, _as_declared(going, condition_type)]
+            mine = dict(zip(names, [*told, *states], strict=True))
             outputs = self.evaluate(body, {**outer, **mine}, attributes, bindings)
             if condition is not None:  # the body's condition counts only beside one from outside
                 going = self._truth(outputs[0])
@@ -66,6 +69,13 @@ class Loop(ControlFlow):
         if value.size != 1:
             raise self.error(f"the condition has shape {value.shape}, not one element")
         return value
+
+
+def _as_declared(number: np.ndarray, type_: onnx.TypeProto) -> np.ndarray:
+    """Return a number or truth of shape `[]` or `[1]`, whichever a body declares."""
+    if not type_.tensor_type.HasField("shape"):
+        return number
+    return number.reshape((1,) * len(type_.tensor_type.shape.dim))
 
 
 class Scan(ControlFlow):

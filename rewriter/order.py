@@ -23,6 +23,7 @@ from passes.promises import Promises
 from passes.reading.kept_typing import KeptTyping
 from passes.runtimes import (
     Authored,
+    ElementSymbolsPass,
     LoopStatesPass,
     NearWeightsPass,
     OneBranchPass,
@@ -207,6 +208,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     passes += [
         LoopStatesPass(authored, typing),
         SidestepDefectsPass(runtimes, authored, typing),
+        ElementSymbolsPass(authored, typing),
     ]
     if options.row.kernels:
         passes += passes_behind_all(options.row.kernels, model)

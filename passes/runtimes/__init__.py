@@ -6,6 +6,7 @@ model's own nodes, which stay, from those that a rewrite wrote.
 
 from __future__ import annotations
 
+from passes.runtimes.element_symbols import ElementSymbolsPass
 from passes.runtimes.loop_states import LoopStatesPass
 from passes.runtimes.near_weights import NearWeightsPass
 from passes.runtimes.one_branch import OneBranchPass
@@ -13,6 +14,7 @@ from passes.runtimes.sidestep import Authored, SidestepDefectsPass
 
 __all__ = [
     "Authored",
+    "ElementSymbolsPass",
     "LoopStatesPass",
     "NearWeightsPass",
     "OneBranchPass",

@@ -1,0 +1,87 @@
+"""Hides from onnxruntime which symbols the sizes of the elements of a sequence share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from passes.graph.builder import Builder
+from passes.graph.graphs import all_graphs, is_operator
+from passes.graph.hidden import hide_type
+from passes.graph.made import operand, skip_identities
+from passes.graph.node_copies import rank_alone
+from passes.runtimes.sidestep import OthersPass
+from passes.typing import Typing
+
+__all__ = ["ElementSymbolsPass"]
+
+
+class ElementSymbolsPass(OthersPass):
+    """Hide the declared shape of elements that new nodes read side by side.
+
+    A sequence may be declared as ``seq(float[H,W])`` and hold images of any size: each element has
+    a height and a width. onnxruntime takes two elements of one symbol to have one size, gives one
+    the memory of the other, and fails where they differ. In a Loop that reads one element an
+    iteration that does no harm; where copies of its body stand side by side it does.
+
+    Reads that the model's author wrote stay as they are, and so do those of elements whose equal
+    sizes are promised.
+    """
+
+    only_for = (("SequenceAt",),)
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Look at the elements that each graph reads, by itself."""
+        others = {node for node in self._others(model) if is_operator(node, "SequenceAt")}
+        if not others:
+            return ir.passes.PassResult(model, False)
+        typing = self._typing(model)
+        modified = False
+        for graph in all_graphs(model):
+            reads = [node for node in graph if is_operator(node, "SequenceAt")]
+            hidden = [node for node in _beside_others(reads, typing) if node in others]
+            if hidden:
+                _hide(graph, hidden, typing)
+                modified = True
+        return ir.passes.PassResult(model, modified)
+
+
+def _beside_others(reads: Sequence[ir.Node], typing: Typing) -> list[ir.Node]:
+    """Return the reads of elements that share a symbol with another element."""
+    elements = defaultdict[str, set[tuple[ir.Value, ir.Value]]](set)
+    for node in reads:
+        for symbol in _unproven_symbols(node, typing):
+            elements[symbol].add((_sequence(node), operand(node, 1)))
+    return [
+        node
+        for node in reads
+        if any(len(elements[symbol]) > 1 for symbol in _unproven_symbols(node, typing))
+    ]
+
+
+def _sequence(read: ir.Node) -> ir.Value:
+    return skip_identities(operand(read, 0))
+
+
+def _unproven_symbols(read: ir.Node, typing: Typing) -> set[str]:
+    """Return the symbols that a sequence's elements are declared with, and not proven to have."""
+    sequence = _sequence(read)
+    proven = set(enumerate(typing.dims(sequence) or ()))
+    dims = enumerate(sequence.shape or ())
+    declared = {(axis, dim.value) for axis, dim in dims if isinstance(dim, ir.SymbolicDim)}
+    return {symbol for _, symbol in declared - proven if symbol is not None}
+
+
+def _hide(graph: ir.Graph, reads: Iterable[ir.Node], typing: Typing) -> None:
+    """Let reads of one graph read sequences of hidden type."""
+    hidden: dict[ir.Value, ir.Value] = {}
+    for read in reads:
+        sequence = operand(read, 0)
+        if sequence not in hidden:
+            builder = Builder.at(read)
+            hidden[sequence] = hide_type(builder, sequence, typing.dtype(sequence))
+            graph.insert_before(read, builder.nodes)
+        read.replace_input_with(0, hidden[sequence])
+        read.outputs[0].shape = rank_alone(read.outputs[0].shape)

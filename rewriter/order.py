@@ -207,8 +207,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(OneBranchPass(authored, typing))
     passes += [
         LoopStatesPass(authored, typing),
-        SidestepDefectsPass(runtimes, authored, typing),
         ElementSymbolsPass(authored, typing),
+        SidestepDefectsPass(runtimes, authored, typing),
     ]
     if options.row.kernels:
         passes += passes_behind_all(options.row.kernels, model)

@@ -38,14 +38,13 @@ class ElementSymbolsPass(OthersPass):
         if not others:
             return ir.passes.PassResult(model, False)
         typing = self._typing(model)
-        modified = False
+        made: list[ir.Node] = []
         for graph in all_graphs(model):
             reads = [node for node in graph if is_operator(node, "SequenceAt")]
-            hidden = [node for node in _beside_others(reads, typing) if node in others]
-            if hidden:
-                _hide(graph, hidden, typing)
-                modified = True
-        return ir.passes.PassResult(model, modified)
+            made += _hide(graph, [n for n in _beside_others(reads, typing) if n in others], typing)
+        if self._kept is not None:
+            self._kept.enter(made, model)
+        return ir.passes.PassResult(model, bool(made))
 
 
 def _beside_others(reads: Sequence[ir.Node], typing: Typing) -> list[ir.Node]:
@@ -74,8 +73,9 @@ def _unproven_symbols(read: ir.Node, typing: Typing) -> set[str]:
     return {symbol for _, symbol in declared - proven if symbol is not None}
 
 
-def _hide(graph: ir.Graph, reads: Iterable[ir.Node], typing: Typing) -> None:
-    """Let reads of one graph read sequences of hidden type."""
+def _hide(graph: ir.Graph, reads: Iterable[ir.Node], typing: Typing) -> list[ir.Node]:
+    """Let reads of one graph read sequences of hidden type; return what is new."""
+    made: list[ir.Node] = []
     hidden: dict[ir.Value, ir.Value] = {}
     for read in reads:
         sequence = operand(read, 0)
@@ -83,5 +83,7 @@ def _hide(graph: ir.Graph, reads: Iterable[ir.Node], typing: Typing) -> None:
             builder = Builder.at(read)
             hidden[sequence] = hide_type(builder, sequence, typing.dtype(sequence))
             graph.insert_before(read, builder.nodes)
+            made += builder.nodes
         read.replace_input_with(0, hidden[sequence])
         read.outputs[0].shape = rank_alone(read.outputs[0].shape)
+    return made

@@ -163,7 +163,7 @@ def _axis_of_place(node: ir.Node, folder: Folder) -> int | None:
     data, start = operand(node, 0), operand(node, 1)
     rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
     is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
-    if rank is None or not is_alone:
+    if not rank or not is_alone:  # ONNX refuses a Slice of a scalar, if it runs
         return None
     axis = 0 if axes is None else int(axes.item()) % rank
     is_needed = needs_one(folder, node.outputs[0], axis, rank)

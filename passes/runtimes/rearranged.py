@@ -46,6 +46,8 @@ def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[i
     axis = node.attributes.get_int("axis", 0)
     if count is None or (rank is None and axis):
         return None
+    if types.dtype(places) != ir.DataType.INT64:  # GatherND has no other
+        places = builder.op("Cast", [places], {"to": ir.DataType.INT64})
     index = builder.op("Unsqueeze", [places, builder.ints(count)])
     if rank is None or not axis % rank:
         return [builder.op("GatherND", [data, index])]

@@ -634,14 +634,15 @@ def test_normalization_of_few_pixels(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
 @pytest.mark.parametrize("axis", [0, 1, -2])
-def test_rows_of_text(axis: int) -> None:
-    text = f"""g (string[A, B, C] x, int64[N, M] i) => (string[] r) {{
+def test_rows_of_text(axis: int, dtype: str) -> None:
+    text = f"""g (string[A, B, C] x, {dtype}[N, M] i) => (string[] r) {{
         r = Gather <axis = {axis}> (x, i) }}"""
     model = ir.from_proto(parse(text))
     assert SidestepDefectsPass()(model).modified
     x = np.array([f"{n}" for n in range(12)], object).reshape(2, 2, 3)
-    i = np.array([[1, 0, -1]])
+    i = np.array([[1, 0, -1]], dtype)
     found = run(ir.to_proto(model), {"x": x, "i": i})
     np.testing.assert_array_equal(found, np.take(x, i, axis))
 

@@ -18,7 +18,7 @@ from passes.fusing.cost import Cost, cost_of_body, cost_of_given, cost_of_stages
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
-from passes.fusing.measured_costs import WRITTEN
+from passes.fusing.measured_costs import HEAVY, WRITTEN
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, is_used, reads_of, walk_nodes
@@ -31,8 +31,8 @@ from passes.site import MapSite, Original
 
 __all__ = ["few_iterations"]
 
-_FEWEST = 4
-"""Fewer iterations are not worth a Loop that is left."""
+_FEWEST, _SMALL = 4, 40
+"""Fewer iterations are not worth a Loop that is left, or copies of a body of more nodes."""
 
 _DEAR = 16.0
 """So many microseconds are worth copies of a body; for fewer a question costs what it saves."""
@@ -95,14 +95,19 @@ def _copies(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: Fusio
     """Return how many iterations have a copy of the body each.
 
     These are those for which the batched form behind a question is not as fast as it has to be, as
-    far as copies may go.
+    far as copies may go. What a heavy operator computes is not counted: with one in it, a Loop is
+    slower than it seems, and may be so from one iteration on.
     """
     (original,) = plans[0].site.originals
     told = max(plan.choice.few for plan in plans)
     cost = _cost(plans, behind, facts)
     asked = dataclasses.replace(cost, fixed=cost.fixed + _QUESTIONS * WRITTEN)
     needed = told or asked.stands_from(cost_of_given(original.node)) - 1
-    nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
+    inside = [node for node in walk_nodes([original.node]) if node.op_type != "Constant"]
+    nodes = len(inside)
+    is_large = nodes > _SMALL or any(node.op_type in HEAVY for node in inside)
+    if is_large and needed <= _FEWEST:
+        return 0
     return min(needed, _MOST_COPIED, _MOST_NODES // max(nodes, 1))
 
 

@@ -37,8 +37,8 @@ _FEWEST, _SMALL = 4, 40
 _DEAR = 16.0
 """So many microseconds are worth copies of a body; for fewer a question costs what it saves."""
 
-_QUESTIONS = 3
-"""So many operators ask for the number of iterations."""
+_QUESTIONS = 6
+"""What asks for the number of iterations costs as much as so many operators: an If as two."""
 
 _MOST_COPIED, _MOST_NODES = 8, 400
 """So many iterations may have a copy of the body each, and so many nodes the copies in all."""

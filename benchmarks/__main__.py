@@ -133,7 +133,9 @@ def _sweeps(args: argparse.Namespace) -> Iterator[str]:
 
 
 def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
+    has_hand = sweep.case(SAMPLES[0]).by_hand is not None
     labels = ["as given", *(f"ours, {strategy}" for strategy in args.strategy)]
+    labels += ["by hand"] * has_hand
     yield f"### {sweep.name}"
     yield ""
     yield row(["samples", *(cell for label in labels for cell in (f"{label} (ms)", "growth"))])
@@ -144,7 +146,8 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
     for fewer, samples in zip((None, *SAMPLES), SAMPLES, strict=False):
         case = sweep.case(samples)
         rewritten = [_rewritten(case, strategy) for strategy in args.strategy]
-        models = dict(zip(labels, [case.given, *rewritten], strict=True))
+        by_hand = [] if case.by_hand is None else [case.by_hand]
+        models = dict(zip(labels, [case.given, *rewritten, *by_hand], strict=True))
         times = measure(models, case.feeds, args.rounds, args.seconds)
         cells = [f"{samples:,}"]
         for label in labels:
@@ -161,7 +164,8 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
         yield row(cells)
     yield ""
     worst = ", ".join(f"{label} {growth:.2f}" for label, growth in largest.items())
-    yield f"Largest growth: {worst}; aimed at: at most {sweep.bound}."
+    or_that = ", or as much as by hand" * has_hand
+    yield f"Largest growth: {worst}; aimed at: at most {sweep.bound}{or_that}."
     slower = {label: one[SAMPLES[-1]] / one[_BASE] for label, one in per_sample.items()}
     rates = ", ".join(f"{label} {rate:.2f}" for label, rate in slower.items())
     yield f"Time per sample at {SAMPLES[-1]:,} over that at {_BASE:,}: {rates}."

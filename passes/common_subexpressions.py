@@ -1,7 +1,7 @@
 """Computes once what a rewrite computed twice: the elimination of common subexpressions.
 
 What is batched asks for the lengths and places of samples wherever it reads them: two nodes
-``Shape (x)`` of one `x` become one.
+``Shape (x)`` of one `x` become one, and so do two spellings of one dimension.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from passes.graph.graphs import (
     constant_value,
     is_default_domain,
     is_operator,
+    reads_of,
     subgraphs,
 )
-from passes.graph.made import takes_whole_shape
+from passes.graph.made import axes_of, operand, takes_whole_shape
 from passes.graph.names import make_names_unique
+from passes.graph.splice import remove_dead
 from passes.runtimes.sidestep import Authored, OthersPass, outermost_graphs
 
 __all__ = ["EliminateCommonSubexpressionsPass"]
@@ -66,31 +68,36 @@ class EliminateCommonSubexpressionsPass(OthersPass):
         written = {node for node in self._others(model) if PATH_KEY not in node.meta}
         if not written:
             return ir.passes.PassResult(model, False)
-        modified = make_names_unique(model)
+        modified, read = make_names_unique(model), list[ir.Node]()
         for graph in outermost_graphs(model):
-            modified |= self._merge(graph, written, {})
+            modified |= self._merge(graph, written, {}, read)
+        remove_dead(node for node in read if node in written)
         return ir.passes.PassResult(model, modified)
 
-    def _merge(self, graph: ir.Graph, written: Collection[ir.Node], known: _Known) -> bool:
+    def _merge(
+        self, graph: ir.Graph, written: Collection[ir.Node], known: _Known, read: list[ir.Node]
+    ) -> bool:
         """Merge the nodes of a graph, and of the graphs inside of it.
 
         Args:
             graph: The graph.
             written: The nodes that may go.
             known: The nodes in front of it, by what they compute; those of the graph join them.
+            read: Gains the nodes that a merged one read.
         """
         modified = False
         for node in graph:
             for _, inner in subgraphs(node):
                 reads = is_operator(node, "If") and not self._for_device
                 before: _Known = ChainMap({}, known) if reads else {}
-                modified |= self._merge(inner, written, before)
+                modified |= self._merge(inner, written, before, read)
             key = _computes(node)
             if key is None or (self._for_device and is_operator(node, "Constant")):
                 continue
             same = known.setdefault(key, node)
             is_result = any(value.is_graph_output() for value in node.outputs)
             if same is not node and node in written and not is_result:
+                read += [p for value in reads_of(node) if (p := value.producer()) is not None]
                 ir.convenience.replace_all_uses_with(node.outputs, same.outputs)
                 graph.remove(node, safe=True)
                 modified = True
@@ -119,18 +126,29 @@ def _computes(node: ir.Node) -> Hashable | None:
     return (node.op_type, node.overload, inputs, left_out, tuple(attributes))
 
 
-def _dimension(node: ir.Node) -> Hashable | None:
-    """Return which dimension of a tensor a node yields alone, however it is written."""
+def _dimension(node: ir.Node | None) -> tuple[Hashable, ...] | None:
+    """Return which dimension of a tensor a node yields alone, and its rank, however written."""
     if is_operator(node, "Shape"):
         start, end = (node.attributes.get_int(name, -1) for name in ("start", "end"))
-        return ("dimension", node.inputs[0], start) if 0 <= start == end - 1 else None
-    shape = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
-    if not is_operator(node, "Gather") or shape is None or not is_operator(shape, "Shape"):
+        return ("dimension", node.inputs[0], start, 1) if 0 <= start == end - 1 else None
+    if not is_operator(node, ("Gather", "Squeeze", "Unsqueeze")):
         return None
+    source = operand(node, 0).producer()
+    if node.op_type != "Gather":
+        found = _dimension(source)
+        is_first = axes_of(node) == [0] or _squeezes_all(node)
+        rank = int(node.op_type == "Squeeze")
+        return (*found[:3], 1 - rank) if is_first and found and found[3] == rank else None
     places = constant_value(node.inputs[1])
-    if not takes_whole_shape(shape) or places is None or places.shape != (1,) or places[0] < 0:
+    if not is_operator(source, "Shape") or not takes_whole_shape(source) or places is None:
         return None
-    return ("dimension", shape.inputs[0], int(places[0]))
+    if places.shape not in ((), (1,)) or places.item() < 0:
+        return None
+    return ("dimension", source.inputs[0], places.item(), places.ndim)
+
+
+def _squeezes_all(node: ir.Node) -> bool:
+    return node.op_type == "Squeeze" and len(node.inputs) == 1 and "axes" not in node.attributes
 
 
 def _value(attribute: ir.Attr) -> Hashable | None:

@@ -14,6 +14,7 @@ from passes.batching.merging import sample_numbers
 from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
 from passes.graph.graphs import constant_value
+from passes.graph.made import made_by, only_number, operand, shaped
 from passes.graph.picking import pick
 from passes.maps.index_source import counts_up
 
@@ -68,12 +69,25 @@ def _rows_in_turn(ctx: Context, data: Batched, positions: Batched) -> ir.Value |
     """
     if data.type.dims is None or not counts_up(positions.value):
         return None
+    if _counts_rows(ctx.batch, data.value):
+        return data.value
     rest = [dim for dim in data.type.dims[1:] if isinstance(dim, int)]
     if len(rest) < data.rank - 1:
         return None
     rows = ctx.op("Slice", [data.value, ctx.ints(0), ctx.batch, ctx.ints(0)])
     shape = ctx.op("Concat", [ctx.batch, ctx.ints(*rest)], {"axis": 0}) if rest else ctx.batch
     return ctx.reshape(rows, shape)
+
+
+def _counts_rows(number: ir.Value, tensor: ir.Value) -> bool:
+    """Whether a number is the first dimension of a tensor, as a builder records it."""
+    node = made_by(number, "Gather", "Shape")
+    if node is None:
+        return False
+    if node.op_type == "Gather":
+        return shaped(operand(node, 0)) is tensor and only_number(operand(node, 1)) == 0
+    part = (node.attributes.get_int("start", 0), node.attributes.get_int("end", 0))
+    return part == (0, 1) and operand(node, 0) is tensor
 
 
 def _with_any_place(

@@ -53,13 +53,16 @@ class Hits:
         """Record the position of the winning row; that of the initial value is 0."""
         builder = joined.builder
         found = self._found(joined, rows)
-        return builder.op("Reshape", [found, builder.ints()]) if self.is_whole else found
+        is_one = self.carried is None or joined.types[0].dims == ()
+        if not self.is_whole or is_one:
+            return found
+        return builder.op("Reshape", [found, builder.ints()])
 
     def _found(self, joined: Joined, rows: ir.Value) -> ir.Value:
         builder = joined.builder
         if self.carried is None:
             flags = builder.op("Cast", [rows], {"to": int(ir.DataType.INT32)})
-            if self.is_whole:
+            if self.is_whole and joined.types[0].dims != ():
                 flags = builder.op("Reshape", [flags, builder.ints(-1)])
             first = self._before(joined) if self.mark else self._first(joined, flags)
             hits = builder.op("Concat", [first, flags], {"axis": 0})

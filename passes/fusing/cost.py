@@ -37,6 +37,7 @@ from passes.fusing.measured_costs import (
     READ,
     ROW,
     SCATTERED,
+    SLOWEST,
     SMALL,
     SPLIT,
     STARTED,
@@ -103,6 +104,16 @@ class Cost:
             return 0
         last = int(slower[-1])
         return None if last == LARGEST - 1 else math.ceil(MARGIN * (last + 1))
+
+    def stands_from(self, other: Cost) -> int:
+        """Return from how many samples on, 1 at least, this form is as fast as it has to be.
+
+        Args:
+            other: What it takes the place of; it may fall a little short of its speed.
+        """
+        numbers = np.arange(1, LARGEST)
+        stands = np.flatnonzero(self._of(numbers) <= other._of(numbers) / SLOWEST)
+        return int(numbers[stands[0]]) if stands.size else LARGEST
 
 
 def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan], typing: Typing) -> Cost:

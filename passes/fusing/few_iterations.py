@@ -3,12 +3,13 @@
 A sum or a last value becomes operators that run once: they are slower than a Loop of a few
 iterations by some 20 microseconds at most, and leave neither a Loop nor an If. What doubles its
 steps is slower for up to 15 iterations, and asks for their number as it is: it may ask once more.
-Where very many operators take the place of a Loop, few iterations run by copies of its body, also
-where it appends to a list that is joined to a tensor.
+Where many operators take the place of a Loop, the few iterations for which they are slower run by
+copies of its body, also where it appends to a list that is joined to a tensor.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -17,6 +18,7 @@ from passes.fusing.cost import Cost, cost_of_body, cost_of_given, cost_of_stages
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
+from passes.fusing.measured_costs import HEAVY, WRITTEN
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, is_used, reads_of, walk_nodes
@@ -29,11 +31,14 @@ from passes.site import MapSite, Original
 
 __all__ = ["few_iterations"]
 
-_FEWEST = 4
-"""Fewer iterations are not worth a Loop that is left."""
+_FEWEST, _SMALL = 4, 40
+"""Fewer iterations are not worth a Loop that is left, or copies of a body of more nodes."""
 
-_DEAR = 25.0
-"""So many microseconds are worth copies of a body."""
+_DEAR = 16.0
+"""So many microseconds are worth copies of a body; for fewer a question costs what it saves."""
+
+_QUESTIONS = 6
+"""What asks for the number of iterations costs as much as so many operators: an If as two."""
 
 _MOST_COPIED, _MOST_NODES = 8, 400
 """So many iterations may have a copy of the body each, and so many nodes the copies in all."""
@@ -65,11 +70,11 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     asks = limits or any(node.op_type == "If" for node in behind)
     if not asks and (is_known or not _is_dear(plans, behind, facts)):
         return None
-    few = 0 if is_known else _few(plans, behind, facts)
-    few = few if few > _FEWEST else 0
     builder = Builder(original.path)
     if not asks:
-        return _copied(builder, site, min(few, _most_copied(original)), facts) if few else None
+        return _copied(builder, site, _copies(plans, behind, facts), facts)
+    few = 0 if is_known else _few(plans, behind, facts)
+    few = few if few > _FEWEST else 0
     if not few and not limits:
         return None
     early = [flag for plan in plans for flag in plan.choice.forms[None].walk.early]
@@ -86,10 +91,24 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     return FewIterations(few, enough, builder.nodes, limits, early, copies, path, opset)
 
 
-def _most_copied(original: Original) -> int:
-    """Return how many copies of a body there may be."""
-    nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
-    return min(_MOST_COPIED, _MOST_NODES // max(nodes, 1))
+def _copies(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
+    """Return how many iterations have a copy of the body each.
+
+    These are those for which the batched form behind a question is not as fast as it has to be, as
+    far as copies may go. What a heavy operator computes is not counted: with one in it, a Loop is
+    slower than it seems, and may be so from one iteration on.
+    """
+    (original,) = plans[0].site.originals
+    told = max(plan.choice.few for plan in plans)
+    cost = _cost(plans, behind, facts)
+    asked = dataclasses.replace(cost, fixed=cost.fixed + _QUESTIONS * WRITTEN)
+    needed = told or asked.stands_from(cost_of_given(original.node)) - 1
+    inside = [node for node in walk_nodes([original.node]) if node.op_type != "Constant"]
+    nodes = len(inside)
+    is_large = nodes > _SMALL or any(node.op_type in HEAVY for node in inside)
+    if is_large and needed <= _FEWEST:
+        return 0
+    return min(needed, _MOST_COPIED, _MOST_NODES // max(nodes, 1))
 
 
 def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None:

@@ -39,9 +39,6 @@ _FEW_FOR_STEPS = 26
 _MOST_COPIED, _MOST_NODES = 8, 200
 """So many copies of a body there may be, and so many nodes they may hold in all."""
 
-_SLOWEST = 0.9
-"""No form may fall below this share of the speed of the loop as given."""
-
 
 @dataclasses.dataclass(frozen=True)
 class FormChoice:
@@ -183,9 +180,9 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
         return None
     if any(one.patterns for one in site.originals) and cost.of(2) < as_loop.of(2) + _DEAR:
         return 0
-    needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
-    return min(next(needed, _MOST_COPIED), _MOST_NODES // max(nodes, 1))
+    needed = cost.stands_from(as_loop) - 1
+    return min(needed, _MOST_COPIED, _MOST_NODES // max(nodes, 1))
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

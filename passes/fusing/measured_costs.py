@@ -37,6 +37,7 @@ __all__ = [
     "REFUTED",
     "ROW",
     "SCATTERED",
+    "SLOWEST",
     "SMALL",
     "SPLIT",
     "STARTED",
@@ -107,6 +108,9 @@ USUAL = 256
 
 MARGIN = 1.3
 """So many times the samples at which two forms are equally fast make the faster one sure."""
+
+SLOWEST = 0.9
+"""No form may fall below this share of the speed of the loop as given."""
 
 LARGEST = 2048
 """A form that does not pay for so many samples is not taken."""

@@ -10,7 +10,7 @@ from passes.graph.builder import Builder
 from passes.maps.element_source import Read
 from passes.maps.slice_sizes import write_dim
 
-__all__ = ["SlicesOfOne", "prepare_slices", "prepare_slices_of_one"]
+__all__ = ["SlicesOfOne", "in_slices", "prepare_slices", "prepare_slices_of_one"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,3 +81,29 @@ def prepare_slices(tensor: ir.Value, axis: int, starts: ir.Value, ends: ir.Value
         return inner.op("Slice", [tensor, start, end, inner.ints(axis)])
 
     return read
+
+
+def in_slices(
+    builder: Builder,
+    tensor: ir.Value,
+    axis: int,
+    count: ir.Value,
+    size: int,
+    rank: int | None = None,
+) -> ir.Value:
+    """Record a tensor with two axes, of slices and their rows, in the place of one that is cut.
+
+    It is an error at run time if the slices do not add up to the axis.
+
+    Args:
+        builder: Writes the graph that holds the tensor.
+        tensor: The tensor.
+        axis: Where it is cut, from the front.
+        count: How many slices there are, an int64 vector ``[1]``.
+        size: How many rows each has.
+        rank: The rank of the tensor, if it is known.
+    """
+    before = [builder.shape(tensor, 0, axis)] if axis else []
+    behind = [] if axis + 1 == rank else [builder.shape(tensor, axis + 1)]
+    target = builder.op("Concat", [*before, count, builder.ints(size), *behind], {"axis": 0})
+    return builder.op("Reshape", [tensor, target], {"allowzero": 1})

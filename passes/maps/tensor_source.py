@@ -14,7 +14,12 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import repeated_number
 from passes.maps.element_source import ElementSource, Read, typed
-from passes.maps.slice_reads import SlicesOfOne, prepare_slices, prepare_slices_of_one
+from passes.maps.slice_reads import (
+    SlicesOfOne,
+    in_slices,
+    prepare_slices,
+    prepare_slices_of_one,
+)
 from passes.maps.slice_sizes import checked_sizes, sizes_by, starts_by
 from passes.typing import Typing, ValueType
 
@@ -178,6 +183,10 @@ class TensorSource(ElementSource):
         if self.split is None:
             cut = SlicesOfOne(self.tensor, self.axis, self.keepdims, self.is_reversed)
             return typed(prepare_slices_of_one(builder, cut, dtype), dtype)
+        size = None if self.split_is_scalar else repeated_number(self.split)
+        if self.axis == 0 and size is not None and size >= 0:
+            rows = in_slices(builder, self.tensor, 0, builder.op("Shape", [self.split]), int(size))
+            return TensorSource.of_stacked(rows).prepare(builder, dtype)
         ends, starts = self._bounds(builder, self.split)
         return typed(prepare_slices(self.tensor, self.axis, starts, ends), dtype)
 
@@ -279,12 +288,7 @@ class TensorSource(ElementSource):
         if dims is None or size is None:
             return None
         axis = self.axis % len(dims)
-        shape = builder.op("Shape", [self.tensor])
-        before = builder.op("Slice", [shape, builder.ints(0), builder.ints(axis)])
-        after = builder.op("Slice", [shape, builder.ints(axis + 1), builder.ints(len(dims))])
-        count = self.count(builder, typing)
-        target = builder.op("Concat", [before, count, builder.ints(size), after], {"axis": 0})
-        cut = builder.op("Reshape", [self.tensor, target], {"allowzero": 1})
+        cut = in_slices(builder, self.tensor, axis, self.count(builder, typing), size, len(dims))
         if axis == 0:
             return cut
         order = [axis, *(i for i in range(len(dims) + 1) if i != axis)]

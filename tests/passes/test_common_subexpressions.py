@@ -93,6 +93,39 @@ CASES = {
           b = Shape <start = 1, end = 2> (x) y = Add (a, b) }""",
         {"Shape": 2, "Constant": 1, "Gather": 1, "Add": 1},
     ),
+    "one dimension as a number in two spellings": (
+        """(float[A,B] x) => (int64 y)
+        { s = Shape (x) k = Constant <value_int = 1> () a = Gather (s, k)
+          z = Constant <value_ints = [0]> ()
+          b = Shape <start = 1, end = 2> (x) c = Squeeze (b, z) y = Add (a, c) }""",
+        {"Shape": 1, "Constant": 1, "Gather": 1, "Add": 1},
+    ),
+    "one dimension as a number, squeezed whole": (
+        """(float[A,B] x) => (int64 y)
+        { s = Shape (x) k = Constant <value_int = 1> () a = Gather (s, k)
+          b = Shape <start = 1, end = 2> (x) c = Squeeze (b) y = Add (a, c) }""",
+        {"Shape": 1, "Constant": 1, "Gather": 1, "Add": 1},
+    ),
+    "one dimension as a vector that was a number": (
+        """(float[A,B] x) => (int64[1] y)
+        { s = Shape (x) k = Constant <value_int = 1> () a = Gather (s, k)
+          z = Constant <value_ints = [0]> () b = Unsqueeze (a, z)
+          c = Shape <start = 1, end = 2> (x) y = Add (b, c) }""",
+        {"Shape": 1, "Constant": 2, "Gather": 1, "Unsqueeze": 1, "Add": 1},
+    ),
+    "a dimension from the back": (
+        """(float[A,B] x) => (int64 y)
+        { s = Shape (x) k = Constant <value_int = -1> () a = Gather (s, k)
+          b = Shape <start = 1, end = 2> (x) c = Squeeze (b) y = Add (a, c) }""",
+        {"Shape": 2, "Constant": 1, "Gather": 1, "Squeeze": 1, "Add": 1},
+    ),
+    "a dimension along another axis": (
+        """(float[A,B] x) => (int64[1,1] y)
+        { b = Shape <start = 1, end = 2> (x) z = Constant <value_ints = [0]> ()
+          c = Squeeze (b) d = Unsqueeze (c, z) e = Constant <value_ints = [1]> ()
+          f = Unsqueeze (d, e) y = Identity (f) }""",
+        {"Shape": 1, "Constant": 2, "Squeeze": 1, "Unsqueeze": 1, "Identity": 1},
+    ),
     "the other order": (
         "(float[N] x, float[N] z) => (float[N] y) { a = Sub (x, z) b = Sub (z, x) y = Add (a, b) }",
         {"Sub": 2, "Add": 1},

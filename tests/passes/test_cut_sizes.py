@@ -83,3 +83,33 @@ def test_constant_sizes_that_do_not_add_up_are_an_error(sizes: str, form: str) -
     text = model(BODIES["a softmax over rows"], "c").replace("float[T,2]", "float[7,2]")
     with pytest.raises(Exception, match=r"[Ss]plit|reshape|Reshape"):
         run(text.replace("{2, 3, 2}", f"{{{sizes}}}"), [], [p() for p in FORMS[form]])
+
+
+def repeated(size: int) -> str:
+    """Return a map over slices that all have one size, as many as ``n`` has numbers."""
+    made = f"k = Shape (n) c2 = ConstantOfShape <value = int64[1] {{{size}}}> (k) s ="
+    return (
+        model(BODIES["a softmax over rows"], "c2")
+        .replace("float[T,2] x", "float[T,2] x, int64[B] n")
+        .replace("s =", made, 1)
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("size", "count"), [(1, 7), (7, 1)])
+def test_slices_of_one_size_are_read_as_rows(form: str, size: int, count: int) -> None:
+    built = ir.from_proto(onnx.parser.parse_model(repeated(size)))
+    for one in FORMS[form]:
+        one()(built)
+    assert not any(n.op_type in ("Abs", "CumSum") for g in all_graphs(built) for n in g)
+    got = run(repeated(size), [0] * count, [p() for p in FORMS[form]])
+    rows = np.arange(14, dtype=np.float32).reshape(count, size, 2)
+    exp = np.exp(rows - rows.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(np.stack(got), exp / exp.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("size", "count"), [(1, 6), (2, 3), (2, 4), (0, 3), (-7, 1), (-1, 3)])
+def test_slices_of_one_size_that_do_not_fit_are_an_error(form: str, size: int, count: int) -> None:
+    with pytest.raises(Exception, match="Non-zero status code"):
+        run(repeated(size), [0] * count, [p() for p in FORMS[form]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from rewriter import rewrite
@@ -99,6 +100,29 @@ def test_the_later_iteration_holds_where_writes_cross(name: str, opset: int) -> 
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     many = [feeds(n) for n in LENGTHS]
     assert same(before, found.model, *many) == len(many)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_few_iterations_run_by_copies_of_the_body(name: str) -> None:
+    before = model(text(CASES[name]), 17)
+    found = rewrite(before)
+    (decision,) = found.report.decisions
+    assert 0 < decision.few < 4
+    assert decision.notes[-1].endswith("by copies of its body, which is faster")
+    assert found.report.after.loops == 0
+    # No iteration runs a question in front of the If, and one in it.
+    written = ir.from_proto(found.model).graph
+    given = ir.from_proto(before).graph
+    assert _count(written) <= _count(given) + 1
+    (question,) = (node for node in written if node.op_type == "If")
+    none = question.attributes["else_branch"].as_graph()
+    assert [node.op_type for node in none if node.op_type != "Constant"] == ["Equal", "If"]
+    many = [feeds(n) for n in range(6)]
+    assert same(before, found.model, *many) == len(many)
+
+
+def _count(graph: ir.Graph) -> int:
+    return sum(node.op_type != "Constant" for node in graph)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", "int16"])

@@ -181,3 +181,47 @@ def test_rows_of_no_numbers_are_joined() -> None:
         d = Identity (c)  e = Gather (x, i)  t = Relu (e)  s2 = Concat <axis = 0> (s, t) }> }"""
     none = np.zeros((2, 0), np.float32)
     prove(whole, *({"x": np.zeros((n, 3, 0), np.float32), "b": none} for n in (0, 1, 4)))
+
+
+PAIRS = """g (float[N,4] x, float[M,4] w, float[4] b) => (float[4] r)
+    <bool go = {{1}}, int64 zero = {{0}}> {{
+  shape = Shape (x)  n = Gather (shape, zero)
+  r = Loop (n, go, b) <body = outer (int64 i, bool c, float[4] s) => (bool d, float[4] s3) {{
+    d = Identity (c)
+    s3 = Loop (n, go, s) <body = inner (int64 j, bool c2, float[4] s2) => (bool d2, float[4] s4) {{
+      d2 = Identity (c2)  e = Gather ({read}, i)  f = Gather (x, j)
+      g = Sub (e, f)  h = Abs (g)  s4 = Add (s2, h) }}> }}> }}"""
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize(("read", "cuts"), [("x", 0), ("w", 1)])
+def test_rows_of_the_tensor_that_counts_them_are_not_cut(read: str, cuts: int, opset: int) -> None:
+    rows = {n: fed("float32", n) for n in (0, 1, 2, 3, 5, 7)}
+    feeds = [
+        {"x": rows[n]["x"], "w": rows[n + more]["x"], "b": rows[n]["b"]}
+        for n in (0, 1, 5)
+        for more in (0, 2)
+    ]
+    found = prove(PAIRS.format(read=read), *feeds, opset=opset)
+    reshaped = found.operators["Reshape"]
+    assert min(reshaped, 1) == cuts, found.operators
+
+
+FOUND = """g (float[N,4] x, int64 b) => (int64 r) <bool go = {1}, int64 zero = {0}> {
+  shape = Shape (x)  n = Gather (shape, zero)
+  r = Loop (n, go, b) <body = step (int64 i, bool c, int64 s) => (bool d, int64 s2) {
+    d = Identity (c)  e = Gather (x, i)  t = ReduceSum <keepdims = 0> (e)
+    z = Constant <value = float {0.0}> ()  p = Greater (t, z)  q = Less (s, zero)  a = And (p, q)
+    s2 = If (a) <then_branch = yes () => (int64 v) { v = Identity (i) },
+                 else_branch = no () => (int64 w) { w = Identity (s) }> }> }"""
+
+
+def test_flags_of_the_first_iteration_that_are_numbers_are_not_reshaped() -> None:
+    feeds = [
+        {"x": fed("float32", n)["x"] - shift, "b": np.array(b)}
+        for n in (0, 1, 7)
+        for shift in (0, 9, 99)
+        for b in (-1, 5)
+    ]
+    found = prove(FOUND, *feeds, opset=18)
+    assert found.operators["Reshape"] == 2, found.operators

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.cell_sums import Gate, NotACellError, Sum
+from passes.carried.cell_sums import Gate, NotACellError, Sum, added_up
 from passes.graph.made import axes_of
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Dim",
     "Lead",
     "activated",
+    "between_zero_and",
     "broadcast",
     "columns_of",
     "is_like",
@@ -56,10 +57,43 @@ def activated(value: CellValue, node: ir.Node) -> CellValue:
     Raises:
         NotACellError: It has other numbers than the same activation of a recurrent operator.
     """
+    if node.op_type == "HardSigmoid":
+        defaults = ACTIVATIONS["HardSigmoid"]
+        slope, rise = (node.attributes.get_float(name, n) for name, n in defaults.items())
+        return _bent_sigmoid(value, slope, rise)
     for name, number in ACTIVATIONS[node.op_type].items():
         if not math.isclose(node.attributes.get_float(name, number), number, rel_tol=1e-6):
             raise NotACellError
     return dataclasses.replace(value, total=Sum.of(Gate.of(node.op_type, value.total)))
+
+
+def between_zero_and(value: CellValue, top: float) -> CellValue:
+    """Return what Clip makes of a value: a HardSigmoid times ``top``, or Relu.
+
+    Raises:
+        NotACellError: ``top`` is not above 0.
+    """
+    if top == math.inf:
+        return dataclasses.replace(value, total=Sum.of(Gate.of("Relu", value.total)))
+    if top <= 0:
+        raise NotACellError
+    gate = _bent_sigmoid(value, 1.0 / top, 0.0)
+    return dataclasses.replace(gate, total=added_up((gate.total, top)))
+
+
+def _bent_sigmoid(value: CellValue, slope: float, rise: float) -> CellValue:
+    """Return ``slope * x + rise`` within 0 and 1: a HardSigmoid of another sum.
+
+    Recurrent operators take ``0.2 * y + 0.5``, so ``y`` is ``(slope * x + rise - 0.5) / 0.2``.
+
+    Raises:
+        NotACellError: The slope is not above 0.
+    """
+    if slope <= 0:
+        raise NotACellError
+    own, begin = ACTIVATIONS["HardSigmoid"].values()
+    total = added_up((value.total, slope / own), (Sum.number(1.0), (rise - begin) / own))
+    return dataclasses.replace(value, total=Sum.of(Gate.of("HardSigmoid", total)))
 
 
 def columns_of(value: CellValue, start: int, stop: int) -> CellValue:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.table import NEWEST
 from passes.decisions import Code
+from passes.reading.facts import LoopFacts
 from passes.reading.nodes import is_same_work
 from passes.reading.not_a_map import SpeculationError
+from passes.reading.within import reads_within
 from passes.typing.value_types import Typing
 
 __all__ = ["Speculated"]
@@ -23,14 +23,15 @@ class Speculated:
     a row of ``x``, which the body of a Loop does not tell.
     """
 
-    def __init__(self, given: Mapping[ir.Node, ir.Node], body: ir.Graph) -> None:
+    def __init__(self, facts: LoopFacts) -> None:
         """Set up the check.
 
         Args:
-            given: For each node that an iteration gains the node of a branch that it stands for.
-            body: The body of the Loop: what it runs as it is runs in every iteration.
+            facts: The Loop. For each node that an iteration gains it knows the node of a branch
+                that it stands for; what its body runs as it is runs in every iteration.
         """
-        self._given, self._body = given, body
+        self._facts, self._body = facts, facts.iteration.body
+        self._given = facts.speculated
         self._copies: dict[ir.Node, ir.Node | None] = {}
 
     def enter(self, node: ir.Node, copy: ir.Node | None) -> None:
@@ -63,7 +64,7 @@ class Speculated:
             raise SpeculationError(Code.CONTROL_FLOW, detail, failing)
 
     def _runs(self, node: ir.Node, copy: ir.Node | None, proven: Typing) -> bool:
-        if runs_anywhere(node, proven, NEWEST):
+        if runs_anywhere(node, proven, NEWEST) or reads_within(node, self._facts):
             return True
         if copy is not None and copy.graph is not None and runs_anywhere(copy, proven, NEWEST):
             return True

@@ -6,7 +6,6 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.graph.drafts import drop_uses
 from passes.graph.splice import hand_over, remove_dead
 
 __all__ = ["Flattened", "nested_of"]
@@ -39,7 +38,7 @@ class Flattened:
         self.loop.meta[_KEY] = self
 
     def put_back(self) -> ir.Node:
-        """Put the two Loops back, and return the outer one."""
+        """Put the two Loops back, and return the outer one; the one Loop stands in no graph."""
         graph = self.loop.graph
         assert graph is not None
         graph.insert_before(self.loop, self.nested)
@@ -47,14 +46,13 @@ class Flattened:
             name, new.name = new.name, None
             new.replace_all_uses_with(old, replace_graph_outputs=True)
             old.name = name
-        graph.remove(self.loop)
-        drop_uses([self.loop])
-        remove_dead(self.before)
+        graph.remove([*self.before, self.loop])
         return self.nested
 
-    def forget(self) -> None:
-        """Let go of the two Loops."""
-        drop_uses([self.nested])
+    def remove(self, graph: ir.Graph) -> None:
+        """Remove the two Loops, which nothing reads any more, from the graph that they left."""
+        graph.append(self.nested)
+        remove_dead([self.nested])
 
 
 def nested_of(node: ir.Node) -> Flattened | None:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from passes.carried.in_branch import may_fail
 from passes.carried.pattern import added, added_constant, dependent_values
+from passes.graph.drafts import note
 from passes.graph.graphs import constant_value, is_operator, reads_of, subgraphs, walk_nodes
 from passes.graph.made import skip_identities
 from passes.graph.node_copies import copy_nodes, copy_of, copy_value
@@ -73,6 +74,7 @@ def flattened(node: ir.Node, typings: Typings, paths: dict[ir.Node, str]) -> Fla
     body, made = _body(outer, inner, through, share)
     given = [total, node.inputs[1], *(one.initial for one in outer.states)]
     loop = ir.Node("", "Loop", given, [ir.AttrGraph("body", body)], num_outputs=len(node.outputs))
+    note(loop)
     loop.meta.update(node.meta)
     loop.name = node.name
     typings.copy(made.values)
@@ -89,7 +91,7 @@ _INTEGER = ValueType(ir.TensorType(ir.DataType.INT64), ())
 
 
 @dataclasses.dataclass
-class _Made:
+class _Content:
     """What a new body consists of: values of the old ones, nodes, and new numbers."""
 
     values: dict[ir.Value, ir.Value | None]
@@ -196,7 +198,7 @@ def _made(op_type: str, values: Sequence[ir.Value], nodes: list[ir.Node]) -> ir.
 
 def _body(
     outer: Iteration, inner: Iteration, through: Mapping[ir.Value, Carried], count: ir.Value
-) -> tuple[ir.Graph, _Made]:
+) -> tuple[ir.Graph, _Content]:
     """Return the body of the one Loop, and what it consists of.
 
     Args:
@@ -246,4 +248,4 @@ def _body(
     )
     pairs: dict[ir.Value, ir.Value | None] = {**values, outer.number: number, **known}
     copies = _pairs(copied, [*before, *inner.body])
-    return body, _Made(pairs, copies, [i, j])
+    return body, _Content(pairs, copies, [i, j])

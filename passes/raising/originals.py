@@ -177,18 +177,20 @@ def give_back(node: ir.Node) -> ir.Node:
     written = [one for one in original.written if one.graph is graph]
     _let_go(written, original)
     graph.remove(written)
-    nested = nested_of(original.node)
-    return original.node if nested is None else nested.put_back()
+    if (nested := nested_of(original.node)) is None:
+        return original.node
+    two = nested.put_back()
+    _let_go([*nested.before, nested.loop], original)
+    return two
 
 
 def forget(original: Original) -> None:
     """Let go of the nodes that a Map took the place of, and remove what only they read."""
     nodes = [node for node, _ in original.nodes]
+    if (nested := nested_of(original.node)) is not None:
+        nodes.append(nested.nested)
     read = {v for node in nodes for v in reads_of(node)}
     _let_go(nodes, original)
-    if (nested := nested_of(original.node)) is not None:
-        read |= set(reads_of(nested.nested))
-        nested.forget()
     remove_dead([p for v in read if (p := v.producer()) is not None and p not in nodes])
 
 

@@ -149,17 +149,24 @@ class Raiser:
         """Raise a Loop, or the one that two are; return the maps."""
         reads = self._raise_as_it_is(node, graph)
         reason = self.kept[node].reasons[0].code if node in self.kept else None
-        one = flattened(node, self.typings, self.paths) if reason in _OF_TWO else None
-        if one is None:
-            return reads
-        one.put()
-        reads = self._raise_as_it_is(one.loop, graph)
-        is_left = one.loop.graph is not None
-        self.kept.pop(one.loop if is_left else node, None)
-        if is_left:
-            one.put_back()
-        elif not reads:
-            one.forget()
+        return self._raise_as_one(node, graph) if reason in _OF_TWO else reads
+
+    def _raise_as_one(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
+        """Raise the one Loop that two are, if they are; return the maps."""
+        with drafting() as draft:
+            one = flattened(node, self.typings, self.paths)
+            if one is None:
+                return []
+            one.put()
+            reads = self._raise_as_it_is(one.loop, graph)
+            is_left = one.loop.graph is not None
+            self.kept.pop(one.loop if is_left else node, None)
+            if is_left:
+                one.put_back()
+            else:
+                draft.keep_all()
+            if not is_left and not reads:
+                one.remove(graph)
         return reads
 
     def _raise_as_it_is(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:

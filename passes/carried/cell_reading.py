@@ -141,7 +141,7 @@ class CellReader:
                 return self._split(node, value)
             case "Slice":
                 return self._slice(node)
-            case "Squeeze" | "Unsqueeze":
+            case "Gather" | "Squeeze" | "Unsqueeze":
                 return with_axes(self.form(operand(node, 0)), node)
             case kind if kind in ACTIVATIONS:
                 return activated(self.form(operand(node, 0)), node)

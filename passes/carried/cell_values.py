@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.carried.cell_sums import Gate, NotACellError, Sum, added_up
-from passes.graph.made import axes_of
+from passes.graph.graphs import constant_value
+from passes.graph.made import axes_of, operand
 
 __all__ = [
     "ACTIVATIONS",
@@ -112,10 +113,17 @@ def columns_of(value: CellValue, start: int, stop: int) -> CellValue:
 def with_axes(value: CellValue, node: ir.Node) -> CellValue:
     """Return what a Squeeze or Unsqueeze makes of a value, whose last axis stays where it is.
 
+    A Gather of the only one along an axis is a Squeeze.
+
     Raises:
         NotACellError: It does something else.
     """
     axes, is_new = axes_of(node) or (), node.op_type == "Unsqueeze"
+    if node.op_type == "Gather":
+        place = constant_value(operand(node, 1))
+        if place is None or place.ndim or place.item() not in (0, -1):
+            raise NotACellError
+        axes = (node.attributes.get_int("axis", 0),)
     rank = len(value.lead) + 1 + (len(axes) if is_new else 0)
     places = {axis % rank for axis in axes}
     if not places or rank - 1 in places:

@@ -286,6 +286,24 @@ def test_a_cell_reads_another_one_whose_sizes_no_type_tells(second: str) -> None
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("place", ["zero", "last"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_vector_that_is_made_a_row_of_one(place: str, masked: bool) -> None:
+    """As `cell(x[None], h[None])[0]` is written."""
+    chosen = """mi = Gather <axis = 0> (m, number)  h2 = Where (mi, hn, h)"""
+    body = f"""last = Constant <value = int64 {{-1}}> ()  x1 = Unsqueeze (xi, zero1)
+        h1 = Unsqueeze (h, zero1)  a = MatMul (x1, wi)  u = MatMul (h1, ri)  s = Add (a, u)
+        tt = Tanh (s)  hn = Gather <axis = 0> (tt, {place})
+        {chosen if masked else "h2 = Identity (hn)"}"""
+    before = model(cell_loop("counted", body, lead="", row="", inputs="bool[N] m"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["RNN"] == 1
+    feeds = [{**cell_feeds(n, None), "m": np.arange(n) % 3 > 0} for n in (0, 1, 2, 7, 64)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
 _GIVEN = "{0}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)"
 NEAR = {
     "gates_of_two_kinds": _GIVEN.format(_TORCH.replace("r = Sigmoid (sr)", "r = Tanh (sr)")),

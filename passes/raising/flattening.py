@@ -160,7 +160,7 @@ def _ahead(trips: ir.Value, outer: Iteration) -> list[ir.Node] | None:
         if not needed.isdisjoint(node.outputs):
             found.insert(0, node)
             needed.update(reads_of(node))
-    own = set(body.initializers.values())
+    own = {*body.initializers.values(), *moving}  # of which a Shape may be read
     return None if own & needed or any(n for n in found if any(subgraphs(n))) else found
 
 

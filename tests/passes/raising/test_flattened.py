@@ -115,10 +115,46 @@ def test_stacked_windows_in_other_modes(options: Mapping[str, Any]) -> None:
     assert same(before, after, *given) == len(given)
 
 
+def test_two_lists_and_a_value_that_stays() -> None:
+    """Windows, and where each was cut."""
+    window, place = "seq(float[C,P,Q])", "seq(float[2])"
+    text = graph(result=f"{window} l, {place} l2, float[C] last")
+    for old, new in (
+        ("begin = SequenceEmpty ()", "begin = SequenceEmpty ()  begin2 = SequenceEmpty ()"),
+        ("t, begin)", "t, begin, begin2, z)"),
+        ("l = Loop", "l, l2, last = Loop"),
+        (f"{window} s)", f"{window} s, {place} v, float[C] kept)"),
+        (f"{window} s2)", f"{window} s2, {place} v2, float[C] kept2)"),
+        ("s2 = Loop (columns, t, s)", "s2, v2 = Loop (columns, t, s, v)"),
+        (f"{window} q)", f"{window} q, {place} w)"),
+        (f"{window} q2)", f"{window} q2, {place} w2)"),
+        (
+            "q2 = SequenceInsert (q, e)",
+            """zc = Unsqueeze (kept, far)  ez = Add (e, zc)
+            q2 = SequenceInsert (q, ez)  at = Concat <axis = 0> (y1, u1)
+            atf = Cast <to = 1> (at)  w2 = SequenceInsert (w, atf)""",
+        ),
+        ("go = Identity (on)", "go = Identity (on)  kept2 = Identity (kept)"),
+        ("more = Identity (t)", "far = Constant <value = int64[2] {1, 2}> ()"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    given = [feeds(*size) for size in SIZES]
+    assert same(before, found.model, *given) == len(given)
+
+
 MISSES = {
     "as_many_as_a_vector_says": {
         "trips": "mine",
         "rest": "mine = Gather <axis = 0> (k, i)",
+    },
+    "as_many_as_a_part_is_wide": {
+        "trips": "mine",
+        "rest": """i1 = Unsqueeze (i, zero1)  part = Slice (x, zero1, i1, one1)
+            ps = Shape (part)  mine = Gather <axis = 0> (ps, one)""",
     },
     "another_list_each_time": {"first": "other", "rest": "other = SequenceConstruct (x)"},
     "ends_early": {"more": "d = Less (j, one)", "goes_on": "And (on2, d)"},

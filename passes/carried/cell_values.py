@@ -123,7 +123,7 @@ def with_axes(value: CellValue, node: ir.Node) -> CellValue:
         place = constant_value(operand(node, 1))
         if place is None or place.ndim or place.item() not in (0, -1):
             raise NotACellError
-        axes = (node.attributes.get_int("axis", 0),)
+        axes = [node.attributes.get_int("axis", 0)]
     rank = len(value.lead) + 1 + (len(axes) if is_new else 0)
     places = {axis % rank for axis in axes}
     if not places or rank - 1 in places:

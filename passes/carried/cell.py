@@ -31,6 +31,7 @@ class Cell:
         mask: What leaves the states of some rows as they are, in some iterations; None where
             nothing does. The states' next values are those without it.
         mask_lead: The dimensions of the mask but the last one, which is 1.
+        is_flag_alone: Whether the mask has no dimensions at all: one flag for all rows.
     """
 
     kind: CellKind
@@ -40,6 +41,7 @@ class Cell:
     width: int
     mask: Selection | None = None
     mask_lead: Lead = ()
+    is_flag_alone: bool = False
 
     @property
     def is_open(self) -> bool:

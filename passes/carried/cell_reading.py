@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
+from passes.carried.cell_dims import size_along
 from passes.carried.cell_sums import (
     Bias,
     MatrixProduct,
@@ -19,9 +21,9 @@ from passes.carried.cell_sums import (
 from passes.carried.cell_values import (
     ACTIVATIONS,
     CellValue,
-    Dim,
     Lead,
     activated,
+    between_zero_and,
     broadcast,
     columns_of,
     is_like,
@@ -29,6 +31,7 @@ from passes.carried.cell_values import (
 )
 from passes.carried.cell_weights import check_moves
 from passes.carried.pattern import dependent_values
+from passes.graph.bounded import bounds_of_value
 from passes.graph.equations import is_matrix_turned
 from passes.graph.graphs import constant_value
 from passes.graph.made import (
@@ -40,7 +43,6 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.reading.facts import Kind, LoopFacts
-from passes.reading.integers import Dim as IntegerDim
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
@@ -125,6 +127,10 @@ class CellReader:
             case "Mul":
                 one, other = map(self.form, operands(node))
                 return self._joined(multiplied(one.total, other.total), one, other)
+            case "Div":
+                return self._share(node)
+            case "Clip" | "Max" | "Min":
+                return self._bounded(node)
             case "MatMul":
                 return self._product(operand(node, 0), operand(node, 1))
             case "Gemm":
@@ -135,7 +141,7 @@ class CellReader:
                 return self._split(node, value)
             case "Slice":
                 return self._slice(node)
-            case "Squeeze" | "Unsqueeze":
+            case "Gather" | "Squeeze" | "Unsqueeze":
                 return with_axes(self.form(operand(node, 0)), node)
             case kind if kind in ACTIVATIONS:
                 return activated(self.form(operand(node, 0)), node)
@@ -155,6 +161,20 @@ class CellReader:
         forms = [self.form(v) for v in operands(node)]
         pairs = zip((form.total for form in forms), signs, strict=True)
         return self._joined(added_up(*pairs), *forms)
+
+    def _share(self, node: ir.Node) -> CellValue:
+        """Read what is divided by a number."""
+        form, number = self.form(operand(node, 0)), repeated_number(operand(node, 1))
+        if not number or not math.isfinite(number) or self.typing.rank(operand(node, 1)) != 0:
+            raise NotACellError
+        return dataclasses.replace(form, total=added_up((form.total, 1.0 / number)))
+
+    def _bounded(self, node: ir.Node) -> CellValue:
+        """Read what stays above 0, or also below a number."""
+        found = bounds_of_value(node)
+        if found is None or found.low != 0:
+            raise NotACellError
+        return between_zero_and(self.form(found.value), found.high)
 
     def _product(self, left: ir.Value, right: ir.Value, *, is_turned: bool = False) -> CellValue:
         """Read ``left @ right``; ``right`` may be stored the other way round."""
@@ -270,7 +290,7 @@ class CellReader:
         dims = list(evaluator.dims(value) or ())
         for axis, dim in enumerate(dims):
             if not isinstance(dim, int):
-                dims[axis] = self._size(value, axis, dim)
+                dims[axis] = size_along(value, axis, dim, evaluator, self.typing)
         is_known = evaluator.dims(value) is not None and len(dims) >= least
         *lead, width = dims or (1,)
         if is_known and None not in lead and isinstance(width, int):
@@ -278,20 +298,3 @@ class CellReader:
         if value not in self.own and (found := self._yielded(value)) is not None:
             return found
         raise NotACellError
-
-    def _size(self, value: ir.Value, axis: int, dim: Dim) -> Dim:
-        """Return a dimension that no type tells: its number, or a name that no other one has."""
-        size = self._facts.evaluator.dimension(value, axis)
-        if size is None and (row := made_by(value, "Gather")) is not None:
-            tensor, place = operands(row)
-            is_row = row.attributes.get_int("axis", 0) == 0 and self.typing.rank(place) == 0
-            size = self._facts.evaluator.dimension(tensor, axis + 1) if is_row else None
-        if size is not None and size.number is not None:
-            return size.number
-        if self.typing.is_same_number(dim):
-            return dim
-        atoms = () if size is None or size.constant else size.terms
-        for atom, count in atoms if len(atoms) == 1 else ():
-            if isinstance(atom, IntegerDim) and count == 1:
-                return atom.key if isinstance(atom.key, str) else f"{atom.tensor.name}.{atom.axis}"
-        return None

@@ -201,6 +201,8 @@ class CellRun:
         builder, mask, given = self._builder, self._cell.mask, self._joined.values[-1]
         assert mask is not None
         first, lead = self._cell.states[0]
+        if self._cell.is_flag_alone:
+            given = builder.op("Unsqueeze", [given, builder.ints(1)])
         if mask.weighs:
             given = builder.op("Cast", [given], {"to": int(ir.DataType.BOOL)})
         if mask.is_turned:

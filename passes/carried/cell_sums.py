@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Hashable, Mapping
 
 import onnx_ir as ir
@@ -190,6 +191,12 @@ def multiplied(one: Sum, other: Sum) -> Sum:
 
 
 def _checked(found: Mapping[frozenset[Factor], float]) -> Sum:
-    if len(found) > _MOST or 0.0 in found.values():
+    parts = {factors: _whole(n) for factors, n in found.items() if n or factors}
+    if not parts or len(parts) > _MOST or 0.0 in parts.values():
         raise NotACellError
-    return Sum(frozenset(found.items()))
+    return Sum(frozenset(parts.items()))
+
+
+def _whole(number: float) -> float:
+    """Return a number, 1 or -1 for one that differs by rounding: a sixth, six times."""
+    return math.copysign(1.0, number) if math.isclose(abs(number), 1.0, rel_tol=2e-7) else number

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.cell_sums import Gate, NotACellError, Sum
-from passes.graph.made import axes_of
+from passes.carried.cell_sums import Gate, NotACellError, Sum, added_up
+from passes.graph.graphs import constant_value
+from passes.graph.made import axes_of, operand
 
 __all__ = [
     "ACTIVATIONS",
@@ -17,6 +18,7 @@ __all__ = [
     "Dim",
     "Lead",
     "activated",
+    "between_zero_and",
     "broadcast",
     "columns_of",
     "is_like",
@@ -56,10 +58,43 @@ def activated(value: CellValue, node: ir.Node) -> CellValue:
     Raises:
         NotACellError: It has other numbers than the same activation of a recurrent operator.
     """
+    if node.op_type == "HardSigmoid":
+        defaults = ACTIVATIONS["HardSigmoid"]
+        slope, rise = (node.attributes.get_float(name, n) for name, n in defaults.items())
+        return _bent_sigmoid(value, slope, rise)
     for name, number in ACTIVATIONS[node.op_type].items():
         if not math.isclose(node.attributes.get_float(name, number), number, rel_tol=1e-6):
             raise NotACellError
     return dataclasses.replace(value, total=Sum.of(Gate.of(node.op_type, value.total)))
+
+
+def between_zero_and(value: CellValue, top: float) -> CellValue:
+    """Return what Clip makes of a value: a HardSigmoid times ``top``, or Relu.
+
+    Raises:
+        NotACellError: ``top`` is not above 0.
+    """
+    if top == math.inf:
+        return dataclasses.replace(value, total=Sum.of(Gate.of("Relu", value.total)))
+    if top <= 0:
+        raise NotACellError
+    gate = _bent_sigmoid(value, 1.0 / top, 0.0)
+    return dataclasses.replace(gate, total=added_up((gate.total, top)))
+
+
+def _bent_sigmoid(value: CellValue, slope: float, rise: float) -> CellValue:
+    """Return ``slope * x + rise`` within 0 and 1: a HardSigmoid of another sum.
+
+    Recurrent operators take ``0.2 * y + 0.5``, so ``y`` is ``(slope * x + rise - 0.5) / 0.2``.
+
+    Raises:
+        NotACellError: The slope is not above 0.
+    """
+    if slope <= 0:
+        raise NotACellError
+    own, begin = ACTIVATIONS["HardSigmoid"].values()
+    total = added_up((value.total, slope / own), (Sum.number(1.0), (rise - begin) / own))
+    return dataclasses.replace(value, total=Sum.of(Gate.of("HardSigmoid", total)))
 
 
 def columns_of(value: CellValue, start: int, stop: int) -> CellValue:
@@ -78,10 +113,17 @@ def columns_of(value: CellValue, start: int, stop: int) -> CellValue:
 def with_axes(value: CellValue, node: ir.Node) -> CellValue:
     """Return what a Squeeze or Unsqueeze makes of a value, whose last axis stays where it is.
 
+    A Gather of the only one along an axis is a Squeeze.
+
     Raises:
         NotACellError: It does something else.
     """
     axes, is_new = axes_of(node) or (), node.op_type == "Unsqueeze"
+    if node.op_type == "Gather":
+        place = constant_value(operand(node, 1))
+        if place is None or place.ndim or place.item() not in (0, -1):
+            raise NotACellError
+        axes = [node.attributes.get_int("axis", 0)]
     rank = len(value.lead) + 1 + (len(axes) if is_new else 0)
     places = {axis % rank for axis in axes}
     if not places or rank - 1 in places:

@@ -49,6 +49,12 @@ class CellState(Pattern):
         return f"state of a recurrent cell ({self.cell.kind.op_type}{mask})"
 
     @property
+    def dims(self) -> tuple[int | None, ...]:  # type: ignore[override]
+        """What is known of its dimensions."""
+        _, lead = self.cell.states[self.at]
+        return (*(dim if isinstance(dim, int) else None for dim in lead), self.cell.width)
+
+    @property
     def keeps_shape(self) -> Literal["", "as it is made"]:  # type: ignore[override]
         """Whether it has one shape in all iterations, and before them."""
         return "" if self.cell.is_open else "as it is made"

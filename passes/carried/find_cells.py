@@ -150,8 +150,8 @@ class _CellFinder:
         return None
 
 
-def _narrow(mask: Selection, lead: Lead, reader: CellReader) -> tuple[Selection, Lead]:
-    """Return a mask with a flag for each row, and its dimensions but the last one.
+def _narrow(mask: Selection, lead: Lead, reader: CellReader) -> tuple[Selection, Lead, bool]:
+    """Return a mask with a flag for each row, and what a `Cell` says of its dimensions.
 
     Raises:
         NotACellError: It differs within a row, or from what the state computes.
@@ -169,7 +169,7 @@ def _narrow(mask: Selection, lead: Lead, reader: CellReader) -> tuple[Selection,
         raise NotACellError
     if any(one != 1 and other == 1 for one, other in zip(spread, lead, strict=True)):
         raise NotACellError
-    return dataclasses.replace(mask, condition=flag), own
+    return dataclasses.replace(mask, condition=flag), own, reader.typing.rank(flag) == 0
 
 
 def _kind(states: list[Carried], reader: CellReader) -> CellKind:

@@ -75,6 +75,7 @@ class Pattern(abc.ABC):
             values of the body, and stand in no graph.
         speculated: Those of them that stood in a branch, each with the node that it is a copy of:
             they run in iterations in which the model would not have run them.
+        dims: What is known of its dimensions by the way it is made; None for nothing.
         keeps_shape: Whether it has one shape in all iterations: as it is made, or where no term is
             larger.
         gives_next: Whether what is collected is read in the place of the value at the end of an
@@ -95,6 +96,7 @@ class Pattern(abc.ABC):
     cheap_from: int | None = None
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    dims: tuple[int | None, ...] | None = None
     keeps_shape: Literal["", "as it is made", "by its terms"] = ""
     gives_next: bool = False
     between: tuple[ir.Value, ...] = ()

@@ -11,7 +11,14 @@ from passes.graph.drafts import drafting, drop_uses
 from passes.graph.graphs import all_graphs, captured_values, is_used, subgraphs
 from passes.graph.node_copies import rank_alone
 
-__all__ = ["drop_initializers", "remove_dead", "splice", "splice_form", "unread_initializers"]
+__all__ = [
+    "drop_initializers",
+    "hand_over",
+    "remove_dead",
+    "splice",
+    "splice_form",
+    "unread_initializers",
+]
 
 
 def splice(
@@ -116,3 +123,12 @@ def drop_initializers(model: ir.Model, spared: set[ir.Value]) -> bool:
         assert value.name is not None
         model.graph.initializers.pop(value.name, None)
     return bool(unread)
+
+
+def hand_over(old: ir.Value, new: ir.Value) -> None:
+    """Let a value be read, and called, and typed, in the place of another."""
+    name, old.name = old.name, None
+    new.name = name
+    new.type, new.shape, new.doc_string = old.type, old.shape, old.doc_string
+    new.metadata_props.update(old.metadata_props)
+    old.replace_all_uses_with(new, replace_graph_outputs=True)

@@ -18,6 +18,7 @@ from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.site import MapSite
 from passes.typing import Typing, Typings
+from passes.typing.value_types import ValueType
 
 __all__ = ["check_rounding", "describe_patterns", "write_behind"]
 
@@ -82,9 +83,15 @@ def write_behind(
         if pattern.carried.inner in read.shaped:
             pattern.check_shape(joined)
         if one.collects is None:
-            pairs.append((one.result, pattern.write(joined)))
+            value, dims = pattern.write(joined), pattern.dims
         else:
-            pairs.append((one.result, pattern.write_all(joined, is_after=one.collects)))
+            value = pattern.write_all(joined, is_after=one.collects)
+            dims = pattern.dims and (None, *pattern.dims)
+        if dims is not None:
+            known = ValueType(typings.proven[pattern.carried.initial].type, dims)
+            typings.declared.set(value, known)
+            typings.proven.set(value, known)
+        pairs.append((one.result, value))
     return pairs
 
 

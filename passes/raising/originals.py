@@ -12,8 +12,9 @@ import onnx_ir as ir
 
 from passes.graph.drafts import drop_uses
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
-from passes.graph.splice import remove_dead
+from passes.graph.splice import hand_over, remove_dead
 from passes.raising.behind import describe_patterns
+from passes.raising.flattened import nested_of
 from passes.reading.loop_reading import LoopReading
 from passes.sequence_operators import DOMAIN, is_map
 from passes.site import Alternative, MapSite, Original, Rest
@@ -110,7 +111,7 @@ def _take_out(
         before = one
     graph.insert_before(node, written)
     for old, new in values:
-        _hand_over(old, new)
+        hand_over(old, new)
     graph.remove(gone)
     return [(one, previous[one]) for one in gone]
 
@@ -121,15 +122,6 @@ def _noted(original: Original) -> Original:
         if is_map(one):
             one.meta[_KEY] = original
     return original
-
-
-def _hand_over(old: ir.Value, new: ir.Value) -> None:
-    """Let a value be read, and called, and typed, in the place of another."""
-    name, old.name = old.name, None
-    new.name = name
-    new.type, new.shape, new.doc_string = old.type, old.shape, old.doc_string
-    new.metadata_props.update(old.metadata_props)
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
 
 
 class GiveBackPass(ir.passes.InPlacePass):
@@ -185,12 +177,18 @@ def give_back(node: ir.Node) -> ir.Node:
     written = [one for one in original.written if one.graph is graph]
     _let_go(written, original)
     graph.remove(written)
-    return original.node
+    if (nested := nested_of(original.node)) is None:
+        return original.node
+    two = nested.put_back()
+    _let_go([*nested.before, nested.loop], original)
+    return two
 
 
 def forget(original: Original) -> None:
     """Let go of the nodes that a Map took the place of, and remove what only they read."""
     nodes = [node for node, _ in original.nodes]
+    if (nested := nested_of(original.node)) is not None:
+        nodes.append(nested.nested)
     read = {v for node in nodes for v in reads_of(node)}
     _let_go(nodes, original)
     remove_dead([p for v in read if (p := v.producer()) is not None and p not in nodes])

@@ -24,6 +24,7 @@ from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
 from passes.promises import FuseOptions, ceiling_of
 from passes.raising.behind import describe_patterns, write_behind
+from passes.raising.flattening import flattened
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading, other_readings
 from passes.raising.sequence_maps import raise_sequence_map
@@ -145,6 +146,30 @@ class Raiser:
             self.waits = True
 
     def _raise_one(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
+        """Raise a Loop, or the one that two are; return the maps."""
+        reads = self._raise_as_it_is(node, graph)
+        reason = self.kept[node].reasons[0].code if node in self.kept else None
+        return self._raise_as_one(node, graph) if reason in _OF_TWO else reads
+
+    def _raise_as_one(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
+        """Raise the one Loop that two are, if they are; return the maps."""
+        with drafting() as draft:
+            one = flattened(node, self.typings, self.paths)
+            if one is None:
+                return []
+            one.put()
+            reads = self._raise_as_it_is(one.loop, graph)
+            is_left = one.loop.graph is not None
+            self.kept.pop(one.loop if is_left else node, None)
+            if is_left:
+                one.put_back()
+            else:
+                draft.keep_all()
+            if not is_left and not reads:
+                one.remove(graph)
+        return reads
+
+    def _raise_as_it_is(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
         """Raise a Loop; return the maps."""
         with drafting() as draft:
             read = self._read(node, graph, draft)
@@ -280,6 +305,7 @@ class Raiser:
         self.typings.copy(splice(builder, site.node, pairs))
 
 
+_OF_TWO = (Code.RECURRENCE, Code.RAGGED)
 _OF_RECURRENCES = frozenset(
     {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.EXACT}
     | {Code.READS_EARLIER}

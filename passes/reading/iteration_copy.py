@@ -63,7 +63,7 @@ class IterationCopy:
         self.outer = Builder(path)
         self.even: Even | None = None
         self.is_far = False
-        self.speculated = Speculated(facts.speculated, facts.iteration.body)
+        self.speculated = Speculated(facts)
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
             facts.evaluator,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.table import NEWEST
 from passes.decisions import Code
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand
+from passes.reading.facts import LoopFacts
+from passes.reading.integers import TRIP, Linear
 from passes.reading.nodes import is_same_work
 from passes.reading.not_a_map import SpeculationError
+from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["Speculated"]
@@ -23,14 +26,15 @@ class Speculated:
     a row of ``x``, which the body of a Loop does not tell.
     """
 
-    def __init__(self, given: Mapping[ir.Node, ir.Node], body: ir.Graph) -> None:
+    def __init__(self, facts: LoopFacts) -> None:
         """Set up the check.
 
         Args:
-            given: For each node that an iteration gains the node of a branch that it stands for.
-            body: The body of the Loop: what it runs as it is runs in every iteration.
+            facts: The Loop. For each node that an iteration gains it knows the node of a branch
+                that it stands for; what its body runs as it is runs in every iteration.
         """
-        self._given, self._body = given, body
+        self._facts, self._body = facts, facts.iteration.body
+        self._given = facts.speculated
         self._copies: dict[ir.Node, ir.Node | None] = {}
 
     def enter(self, node: ir.Node, copy: ir.Node | None) -> None:
@@ -63,8 +67,28 @@ class Speculated:
             raise SpeculationError(Code.CONTROL_FLOW, detail, failing)
 
     def _runs(self, node: ir.Node, copy: ir.Node | None, proven: Typing) -> bool:
-        if runs_anywhere(node, proven, NEWEST):
+        if runs_anywhere(node, proven, NEWEST) or _reads_within(node, self._facts):
             return True
         if copy is not None and copy.graph is not None and runs_anywhere(copy, proven, NEWEST):
             return True
         return any(is_same_work(node, other) for other in self._body)
+
+
+def _reads_within(node: ir.Node, facts: LoopFacts) -> bool:
+    """Whether a Gather reads a row that every iteration has: ``x[i + 1]`` of ``n - 1`` ones.
+
+    Args:
+        node: A node of the body, or of a branch in it.
+        facts: The Loop or Scan.
+    """
+    evaluator, trips = facts.evaluator, facts.iteration.trips
+    if not is_operator(node, "Gather") or trips is None or evaluator.rank(operand(node, 1)) != 0:
+        return False
+    tensor, axis = operand(node, 0), node.attributes.get_int("axis", 0)
+    place, count = evaluator.number(operand(node, 1)), evaluator.number(trips)
+    rank = evaluator.rank(tensor)
+    size = None if rank is None else evaluator.dimension(tensor, axis % rank)
+    if place is None or count is None or size is None or place.coefficient(TRIP) < 0:
+        return False
+    first, last = (place.replace({TRIP: at}) for at in (Linear(0), count - 1))
+    return is_nonnegative(first) and is_nonnegative(size - 1 - last)

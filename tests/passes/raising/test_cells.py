@@ -35,6 +35,12 @@ GRU = {
     "of_relu": f"{_TORCH.replace('Tanh (sn)', 'Relu (lo)')} {_MIX}".replace(
         "nn = Relu", "lo = Mul (sn, tenth)  nn = Relu"
     ),
+    "of_clip": f"""nil = Constant <value = float {{0}}> ()  six = Constant <value = float {{6}}> ()
+        {_THREE}  three = Constant <value = float {{3}}> ()
+        xr, xz, xn = Split <axis = -1> (gxb)  hr, hz, hn = Split <axis = -1> (ghb)
+        sr = Add (xr, hr)  r3a = Add (sr, three)  r6 = Clip (r3a, nil, six)  r = Div (r6, six)
+        sz = Add (xz, hz)  z3a = Add (sz, three)  z6 = Clip (z3a, nil, six)  z = Div (z6, six)
+        rn = Mul (r, hn)  sn = Add (xn, rn)  nn = Tanh (sn)  {_MIX}""",
     "of_hard_sigmoid": f"{_TORCH.replace('Sigmoid', 'HardSigmoid')} {_MIX}",
     "the_other_way_round": f"{_TORCH} o = Sub (unit, z) a = Mul (z, nn) b = Mul (o, h) h2 = Add (a, b)",
     "weights_turned": f"""turned = Transpose <perm = [1, 0]> (t3)  gx = MatMul (xi, turned)
@@ -70,6 +76,18 @@ RNN = {
     "softplus": f"{_APART}  m = Mul (i, tenth)  h2 = Softplus (m)",
     "softsign": f"{_APART}  h2 = Softsign (i)",
     "hard_sigmoid": f"{_APART}  h2 = HardSigmoid (i)",
+    "flatter_hard_sigmoid": f"{_APART}  h2 = HardSigmoid <alpha = 0.16666667> (i)",
+    "hard_sigmoid_from_a_quarter": f"{_APART}  h2 = HardSigmoid <alpha = 0.2, beta = 0.25> (i)",
+    "clipped": f"""{_APART}  nil = Constant <value = float {{0}}> ()  three = Constant <value = float {{3}}> ()
+        six = Constant <value = float {{6}}> ()  j = Add (i, three)  q = Clip (j, nil, six)
+        h2 = Div (q, six)""",
+    "clipped_by_min_and_max": f"""{_APART}  nil = Constant <value = float {{0}}> ()
+        share = Constant <value = float {{0.16666667}}> ()  three = Constant <value = float {{3}}> ()
+        six = Constant <value = float {{6}}> ()  j = Add (i, three)  q = Max (j, nil)
+        p = Min (six, q)  h2 = Mul (p, share)""",
+    "clipped_by_relu": f"""{_APART}  j = Add (i, half)  q = Relu (j)  h2 = Min (q, unit)""",
+    "relu_as_max": f"""{_APART}  nil = Constant <value = float[1] {{0}}> ()
+        m = Mul (i, tenth)  h2 = Max (nil, m)""",
     "two_biases": f"{_APART}  j = Add (i, di)  h2 = Tanh (j)",
     "no_bias": f"{_APART}  h2 = Tanh (pi)",
     "turned_round": f"{_APART}  m = Neg (i)  h2 = Tanh (m)",
@@ -268,6 +286,24 @@ def test_a_cell_reads_another_one_whose_sizes_no_type_tells(second: str) -> None
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("place", ["zero", "last"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_vector_that_is_made_a_row_of_one(place: str, masked: bool) -> None:
+    """As `cell(x[None], h[None])[0]` is written."""
+    chosen = """mi = Gather <axis = 0> (m, number)  h2 = Where (mi, hn, h)"""
+    body = f"""last = Constant <value = int64 {{-1}}> ()  x1 = Unsqueeze (xi, zero1)
+        h1 = Unsqueeze (h, zero1)  a = MatMul (x1, wi)  u = MatMul (h1, ri)  s = Add (a, u)
+        tt = Tanh (s)  hn = Gather <axis = 0> (tt, {place})
+        {chosen if masked else "h2 = Identity (hn)"}"""
+    before = model(cell_loop("counted", body, lead="", row="", inputs="bool[N] m"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["RNN"] == 1
+    feeds = [{**cell_feeds(n, None), "m": np.arange(n) % 3 > 0} for n in (0, 1, 2, 7, 64)]
+    assert same(before, found.model, *feeds) == len(feeds)
+
+
 _GIVEN = "{0}  d = Sub (h, nn)  e = Mul (z, d)  h2 = Add (nn, e)"
 NEAR = {
     "gates_of_two_kinds": _GIVEN.format(_TORCH.replace("r = Sigmoid (sr)", "r = Tanh (sr)")),
@@ -281,7 +317,15 @@ NEAR = {
         q = Mul (ri, most)  m = MatMul (h, q)  s = Add (m, ai)  h2 = Tanh (s)""",
     "within_bounds": f"{_APART}  q = Tanh (i)  h2 = Clip (q, , half)",
     "a_steeper_bend": f"{_APART}  h2 = LeakyRelu <alpha = 0.2> (i)",
-    "a_flatter_sigmoid": f"{_APART}  h2 = HardSigmoid <alpha = 0.16666667> (i)",
+    "a_sigmoid_that_falls": f"{_APART}  h2 = HardSigmoid <alpha = -0.2> (i)",
+    "within_other_bounds": f"{_APART}  h2 = Clip (i, tenth, half)",
+    "within_six": f"""{_APART}  nil = Constant <value = float {{0}}> ()
+        six = Constant <value = float {{6}}> ()  h2 = Clip (i, nil, six)""",
+    "above_another_number": f"{_APART}  h2 = Max (i, tenth)",
+    "within_wide_bounds": f"""{_APART}  nil = Constant <value = float[1,1,1] {{0}}> ()
+        a = Clip (i, , unit)  b = Max (a, nil)  h2 = Squeeze (b, zero1)""",
+    "bounds_of_each_iteration": f"""{_APART}  most = ReduceMax <keepdims = 0> (xi)
+        a = Relu (i)  h2 = Min (a, most)""",
     "another_activation": f"{_APART}  h2 = Selu (i)",
     "gate_of_the_state_itself": f"{_APART}  q = Mul (h, bg)  s = Add (i, q)  h2 = Tanh (s)",
     "in_an_if": f"""{_APART}  total = ReduceSum <keepdims = 0> (ai)  on2 = Less (total, half)
@@ -396,7 +440,14 @@ def test_what_is_infinite_or_nan_spoils_what_it_spoils_in_the_loop(kind: str, ba
     "kind",
     [
         *("gru_as_torch", "gru_joined", "gru_of_relu", "lstm_as_torch", "lstm_of_softsign"),
-        *("rnn_sigmoid", "rnn_relu", "rnn_hard_sigmoid", "step_of_gru", "step_of_lstm"),
+        *(
+            "rnn_sigmoid",
+            "rnn_relu",
+            "rnn_hard_sigmoid",
+            "rnn_clipped",
+            "step_of_gru",
+            "step_of_lstm",
+        ),
     ],
 )
 def test_nan_reaches_in_onnxruntime_what_it_reaches_in_the_loop(kind: str, step: int) -> None:

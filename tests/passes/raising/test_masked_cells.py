@@ -146,6 +146,45 @@ def test_zeros_where_the_mask_is_false(kind: str) -> None:
     assert same(before, found.model, *feeds) == len(feeds)
 
 
+_ONE_FLAG = """mi = Gather <axis = 0> (m, number)  runs = Identity (mi)  waits = Not (runs)
+    w = Cast <to = 1> (runs)  wn = Cast <to = 1> (waits)  v = Sub (unit, w)"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("batch", ["", "3,", "B,"])
+@pytest.mark.parametrize("dims", ["", ",1"])
+@pytest.mark.parametrize(("kind", "form"), [case for case in CASES if case[0] in KINDS[:4]])
+def test_one_flag_for_all_rows(kind: str, form: str, dims: str, batch: str) -> None:
+    op_type, body, states = CELLS[kind]
+    for state in states:
+        body = body.replace(f"{state}2 =", f"{state}_new =")
+        body = body.replace(f"({state}2)", f"({state}_new)")
+    chosen = "  ".join(FORMS[form].format(state) for state in states)
+    given = _zeros_of(states, form) if batch == "B," else {}
+    if not given and len(states) > 1 and not form.startswith("where"):
+        pytest.skip("a first state may hold NaN")
+    text = cell_loop(
+        "counted",
+        f"{body}  {_ONE_FLAG}  {chosen}",
+        states=states,
+        lead=batch,
+        row=batch,
+        inputs=f"bool[N{dims}] m",
+        **given,
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators[op_type] == 1
+    feeds = []
+    for n in LENGTHS:
+        for mask in MASKS:
+            feed = dict(feeds_of(kind, n, 1, mask))
+            feed |= cell_feeds(n, 3 if batch else None, states=states)
+            feeds.append({**feed, "m": feed["m"] if dims else feed["m"][:, 0]})
+    assert same(before, found.model, *feeds, open_rows=batch == "B,") == len(feeds)
+
+
 SHOWN = {
     "where": "y = Where (runs, h_new, tenth)",
     "where_not": "y = Where (waits, tenth, h_new)",

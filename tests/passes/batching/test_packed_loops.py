@@ -16,7 +16,14 @@ from passes.graph.names import make_names_unique
 from rewriter import rewrite
 from rewriter.proof.compare import compare
 from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
-from tests.passes.batching.ragged import RaggedCase, fused, prove_ragged, ragged, reasons_of, wanted
+from tests.passes.batching.ragged import (
+    RaggedCase,
+    fused,
+    prove_ragged,
+    ragged,
+    reasons_of,
+    wanted,
+)
 from tests.passes.expansion import run
 
 LEVELS = 2  # A loop of blocks of steps.

@@ -235,7 +235,11 @@ def test_what_is_close_to_it_stays_a_loop(name: str) -> None:
 
 GROWS = {
     "by its flags": ("p1 = Unsqueeze (pe, zero1)  s2 = Where (p1, e, s)", "b", "float[R,4]"),
-    "by what it begins anew with": ("e1 = Unsqueeze (e, zero1)  s2 = Where (pe, e1, s)", "b", "float[R,4]"),
+    "by what it begins anew with": (
+        "e1 = Unsqueeze (e, zero1)  s2 = Where (pe, e1, s)",
+        "b",
+        "float[R,4]",
+    ),
     "by flags of an element each": ("s2 = Where (pe, z, s)", "z", ROW),
     "by rows where a number was": (f"{ANY}  s2 = Where (l, e, s)", "z", ROW),
     "by what is added": (f"{ANY}  u = Add (s, e)  s2 = Where (l, e, u)", "z", ROW),

@@ -153,7 +153,7 @@ def is_distinct(index: Linear, width: int, bound: Linear) -> bool:
         width: How many there are.
         bound: How many iterations there are.
     """
-    step = index.coefficient(TRIP)
+    step = index.step
     if abs(step) < width:
         return False
     lowest = Linear(0) if step > 0 else bound - 1

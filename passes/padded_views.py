@@ -64,7 +64,7 @@ def read_padded(sequence: ir.Value) -> tuple[ir.Value, ir.Value, range] | None:
         return None
     starts, axes = constant_value(cut.inputs[1]), constant_value(cut.inputs[3])
     is_cut = cut.inputs[0] is body.inputs[0] and cut.inputs[2] is body.inputs[1]
-    if not is_cut or starts is None or axes is None or starts.any():
+    if not is_cut or starts is None or axes is None or starts.any() or not axes.size:
         return None
     span = range(int(axes[0]), int(axes[0]) + len(axes))
     if list(axes) != list(span) or span.start < 0 or not _has_shape(padded, sizes, span):

@@ -80,7 +80,9 @@ def reduced_along(node: ir.Node, typing: Typing) -> list[int] | None:
     if node.op_type.startswith("Arg"):
         given = [node.attributes.get_int("axis", 0)]
     elif given is None and len(node.inputs) == 1:
-        given = list(range(rank))
+        # One of no axes, where they do not stand for all, needs no numbers.
+        is_noop = node.attributes.get_int("noop_with_empty_axes", 0)
+        given = [] if is_noop else list(range(rank))
     return None if given is None else [axis % rank for axis in given]
 
 

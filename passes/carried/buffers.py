@@ -166,6 +166,8 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
     path = None if joins is None else path_through(joins, dependent_values(body, carried.inner))
     if joins is None or path is None or path[0] not in (0, len(joins.inputs) - 1):
         return None
+    if not path[1]:
+        return None  # a Concat of one tensor
     is_turned, kept = path[0] > 0, operand(joins, path[0])
     cut = last if cuts_last else made_by(kept, "Slice", body=body)
     whole = kept if cut is None or cuts_last else operand(cut, 0)

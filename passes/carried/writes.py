@@ -136,9 +136,11 @@ def _named_axes(rank: int | None, indices: _Dims | None, updates: _Dims | None) 
     Where their last dimension is no number, the ranks tell: an update has the axes of the indices
     but the last, then those of the tensor that are not named.
     """
-    if indices and isinstance(indices[-1], int):
+    if not indices:
+        return None
+    if isinstance(indices[-1], int):
         return indices[-1]
-    if rank is None or not indices or updates is None:
+    if rank is None or updates is None:
         return None
     return len(indices) - 1 + rank - len(updates)
 
@@ -151,7 +153,7 @@ def is_distinct(index: Linear, width: int, bound: Linear) -> bool:
         width: How many there are.
         bound: How many iterations there are.
     """
-    step = index.coefficient(TRIP)
+    step = index.step
     if abs(step) < width:
         return False
     lowest = Linear(0) if step > 0 else bound - 1

@@ -64,23 +64,27 @@ class DeviceNumbersPass(ir.passes.InPlacePass):
             assert typing is not None
             sizes = _Sizes(typing, opset)
             for node in self._for_device(nodes, sizes):
-                sizes.bring(node)
-                modified = True
+                modified |= sizes.bring(node)
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
     def _for_device(self, nodes: Mapping[ir.Node, bool], sizes: _Sizes) -> list[ir.Node]:
         """List the nodes that can be computed on the device and are read there alone, in order."""
-        ready = dict[ir.Node, None]()
-        for node, has_kernel in nodes.items():
-            reads = all(sizes.is_there(value, ready) for value in node.inputs)
-            if has_kernel and (reads or sizes.is_picked(node)):
-                ready[node] = None
-        for node in reversed(list(nodes)):
-            if not self._is_read_there(node, ready):
-                ready.pop(node, None)
-        return list(ready)
+        found = [node for node, has_kernel in nodes.items() if has_kernel]
+        while True:
+            ready = dict[ir.Node, None]()
+            for node in found:
+                reads = all(sizes.is_there(value, ready) for value in node.inputs)
+                if reads or sizes.is_picked(node):
+                    ready[node] = None
+            for node in reversed(list(ready)):
+                if not self._is_read_there(node, ready):
+                    del ready[node]
+            if len(ready) == len(found):
+                return found
+            # What reads a node that the host needs is not there either.
+            found = list(ready)
 
     def _is_read_there(self, node: ir.Node, ready: Collection[ir.Node]) -> bool:
         """Whether the device alone reads the results of a node, or what is computed there, too."""
@@ -126,16 +130,23 @@ class _Sizes:
         found = dimension_of(node, self._typing)
         return found is not None and found.is_sure()
 
-    def bring(self, node: ir.Node) -> None:
-        """Let the readers of a node that picks a size, or else the node, read it on the device."""
+    def bring(self, node: ir.Node) -> bool:
+        """Let the readers of a node that picks a size, or else the node, read it on the device.
+
+        Returns:
+            Whether there is such a size.
+        """
         if self.is_picked(node):
             builder = Builder.at(node)
             splice(builder, node, [(node.outputs[0], self._record(node, builder))])
-            return
+            return True
+        is_brought = False
         for position, value in enumerate(node.inputs):
             maker = None if value is None else value.producer()
             if value is not None and maker is not None and self._here(value, maker):
                 node.replace_input_with(position, self._brought[value])
+                is_brought = True
+        return is_brought
 
     def _here(self, value: ir.Value, maker: ir.Node) -> bool:
         """Bring a size that Shape or Size yields; return whether it is one."""

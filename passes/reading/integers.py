@@ -151,6 +151,14 @@ class Linear:
         """Return how often an atom counts."""
         return dict(self.terms).get(atom, 0)
 
+    @property
+    def step(self) -> int:
+        """How much more it is in each iteration; 0 where that is not the same in all of them.
+
+        ``i + max(3 - i, 0)`` is 3 four times.
+        """
+        return 0 if TRIP in self.without(TRIP).atoms() else self.coefficient(TRIP)
+
     def without(self, atom: Atom) -> Linear:
         """Return the sum of all other terms."""
         return Linear(self.constant, frozenset((a, c) for a, c in self.terms if a != atom))

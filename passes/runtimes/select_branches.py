@@ -134,14 +134,20 @@ def _is_number(value: ir.Value | None, typing: Typing, opset: int) -> bool:
     node = value.producer()
     if node is None or not is_default_domain(node):
         return False
-    if node.op_type.startswith("Reduce") and len(node.inputs) == 1:
-        given = node.attributes
-        reduces = not given.get_int("noop_with_empty_axes", 0) and "axes" not in given
-        return reduces and not given.get_int("keepdims", 1)
+    if node.op_type.startswith("Reduce"):
+        return _reduces_all(node)
     row = find(node, opset)
     if not isinstance(row, Row) or row.family not in ("elementwise", "broadcasting"):
         return False
     return all(_is_number(one, typing, opset) for one in node.inputs)
+
+
+def _reduces_all(node: ir.Node) -> bool:
+    """Whether a reduction yields one number, of rank 0."""
+    given = node.attributes
+    is_of_all = len(node.inputs) == 1 and "axes" not in given
+    is_noop = given.get_int("noop_with_empty_axes", 0)
+    return is_of_all and not is_noop and not given.get_int("keepdims", 1)
 
 
 def have_one_shape(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> bool:
@@ -211,11 +217,8 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str) -> Non
 
 def _fails_on_nothing(node: ir.Node, typing: Typing) -> bool:
     """Whether a node is the extreme of all numbers of a tensor, which fails if there are none."""
-    if not is_operator(node, ("ReduceMax", "ReduceMin")):
-        return False
-    is_of_all = len(node.inputs) == 1 and "axes" not in node.attributes
-    keeps = node.attributes.get_int("keepdims", 1)
-    return is_of_all and not keeps and _dtype(node, typing) in _EXTREMES
+    is_extreme = is_operator(node, ("ReduceMax", "ReduceMin")) and _reduces_all(node)
+    return is_extreme and _dtype(node, typing) in _EXTREMES
 
 
 def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:

@@ -9,7 +9,7 @@ documentation of its contributed operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -46,11 +46,20 @@ def _floats_like_first(call: NodeCall) -> None:
     call.set(_FLOAT, call.dims())
 
 
-def _rows(call: NodeCall, elem_type: int, columns: Any, output: int = 0) -> None:
-    """One row of so many columns for each row of the input; a vector is one row."""
+def _count_rows(call: NodeCall) -> Any:
+    """Return how many rows the input has; a vector is one row."""
     dims = call.dims()
-    first = None if dims is None else 1 if len(dims) == 1 else dims[0]
-    call.set(elem_type, [first, columns], output)
+    return 1 if dims is not None and len(dims) == 1 else _first(dims)
+
+
+def _first(dims: Sequence[Any] | None) -> Any:
+    """Return the first dimension; None of an unknown rank, or of none."""
+    return dims[0] if dims else None
+
+
+def _rows(call: NodeCall, elem_type: int, columns: Any, output: int = 0) -> None:
+    """One row of so many columns for each row of the input."""
+    call.set(elem_type, [_count_rows(call), columns], output)
 
 
 def _linear_regressor(call: NodeCall) -> None:
@@ -68,10 +77,9 @@ def _svm_regressor(call: NodeCall) -> None:
 
 def _classifier(call: NodeCall) -> None:
     """Labels ``[N]`` and scores ``[N, E]``."""
-    dims = call.dims()
-    first = None if dims is None else 1 if len(dims) == 1 else dims[0]
     texts = call.attribute("classlabels_strings")
-    call.set(_STRING if texts is not None and texts.strings else _INT64, [first])
+    kind = _STRING if texts is not None and texts.strings else _INT64
+    call.set(kind, [_count_rows(call)])
     _rows(call, _FLOAT, None, 1)
 
 
@@ -82,8 +90,7 @@ def _feature_vectorizer(call: NodeCall) -> None:
 
 def _distances(call: NodeCall) -> None:
     """``[M, N]`` of ``[M, C]`` and ``[N, C]``."""
-    one, other = call.dims(0), call.dims(1)
-    call.set(call.elem_type(), [one and one[0], other and other[0]])
+    call.set(call.elem_type(), [_first(call.dims(0)), _first(call.dims(1))])
 
 
 def _fused_product(call: NodeCall) -> None:

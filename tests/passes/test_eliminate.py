@@ -471,6 +471,11 @@ RAGGED_LOOP = (
 RAGGED_LOOPS = {
     "from nothing": ("e = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0> (s)", True),
     "from a tensor": ("e = SequenceConstruct (z)", "y = ConcatFromSequence <axis = -2> (s)", True),
+    "from any number of rows": (
+        "e = SplitToSequence (z)",
+        "y = ConcatFromSequence <axis = 0> (s)",
+        False,
+    ),
     "joined twice": (
         "e = SequenceConstruct (z)",
         "u = ConcatFromSequence <axis = 0> (s) v = ConcatFromSequence <axis = 0> (s) "

@@ -143,10 +143,44 @@ PARTLY: dict[str, tuple[str, str, tuple[int | str | None, ...] | None]] = {
     "distances": ("float[N,4] x, float[M,4] z", f"{DISTANCE} (x, z)", ("N", "M")),
     "distances from anything": ("float[N,4] x, float[] z", f"{DISTANCE} (x, z)", ("N", None)),
     "distances of anything": ("float[] x, float[M,4] z", f"{DISTANCE} (x, z)", (None, "M")),
+    "distances of a number": ("float x, float[M,4] z", f"{DISTANCE} (x, z)", (None, "M")),
+    "distances from a number": ("float[N,4] x, float z", f"{DISTANCE} (x, z)", ("N", None)),
     "like anything": ("float[] x", "com.microsoft.Gelu (x)", None),
+    "like a number": ("float x", "com.microsoft.Gelu (x)", ()),
+    **{
+        f"{op_type} {more} of {kind}": (
+            f"float{dims} x",
+            f"ai.onnx.ml.{op_type} {more} (x)",
+            (first, last),
+        )
+        for op_type, more, last in (
+            ("LinearRegressor", "<targets = 2>", 2),
+            ("LinearRegressor", "", 1),
+            ("SVMRegressor", "", 1),
+            ("TreeEnsembleRegressor", "<n_targets = 3>", 3),
+            ("TreeEnsembleRegressor", "", None),
+            ("FeatureVectorizer", "<inputdimensions = [2, 3]>", 5),
+            ("FeatureVectorizer", "", None),
+        )
+        for kind, dims, first in (
+            ("a number", "", None),
+            ("a vector", "[N]", 1),
+            ("rows", "[N,4]", "N"),
+            ("anything", "[]", None),
+        )
+    },
+    **{
+        f"labels of {kind}": (f"float{dims} x", "ai.onnx.ml.SVMClassifier (x)", (first,))
+        for kind, dims, first in (
+            ("a number", "", None),
+            ("a vector", "[N]", 1),
+            ("rows", "[N,4]", "N"),
+        )
+    },
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", PARTLY)
 def test_what_is_known_of_dimensions(name: str) -> None:
     inputs, call, expected = PARTLY[name]

@@ -110,15 +110,13 @@ def _elements(ctx: Context, x: Batched) -> _ElementsInOrder:
 def _wanted(ctx: Context, node: ir.Node, target: Batched, found: _ElementsInOrder) -> list[Side]:
     """Return the dimensions that are asked for; one of them may be open."""
     numbers = ctx.numbers.of(node.inputs[1])
-    count = target.dims[0] if numbers is None else len(numbers)
-    if not isinstance(count, int):
+    if numbers is None:
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many axes it asks for")
     keeps_zero = bool(ctx.attribute(node, "allowzero", 0))
     wanted: list[Side] = []
-    for i in range(count):
-        number = None if numbers is None else numbers[i]
-        if number is None or number.number is None:
-            wanted.append(_computed(ctx, target, i, number, found, keeps_zero=keeps_zero))
+    for i, number in enumerate(numbers):
+        if number.number is None:
+            wanted.append(_computed(ctx, target, i, numbers, found, keeps_zero=keeps_zero))
         elif number.number or keeps_zero:
             wanted.append(number.number)
         elif i < len(found.sides):
@@ -132,7 +130,7 @@ def _computed(
     ctx: Context,
     target: Batched,
     position: int,
-    number: Linear | None,
+    numbers: Sequence[Linear],
     found: _ElementsInOrder,
     *,
     keeps_zero: bool,
@@ -143,23 +141,31 @@ def _computed(
     element. Of any other number nothing tells that it is none with a meaning: -1, and 0 where
     that copies.
     """
-    builder = ctx.builder
+    builder, number = ctx.builder, numbers[position]
     sizes = [side.size for side in found.sides if isinstance(side, Lengths)]
-    if number is not None and (number in sizes or ctx.numbers.is_of_sizes(number)):
+    if number in sizes or ctx.numbers.is_of_sizes(number):
         return ctx.lengths_by(
             number, lambda: Lengths(builder, _column(ctx, target, position, found), size=number)
         )
-    own = _column(ctx, target, position, found)
+    own = _asked(ctx, target, position, found, keeps_zero=keeps_zero)
     left = found.area
-    for other in range(int(target.dims[0] or 0)):
+    for other in range(len(numbers)):
         if other != position:
-            by = ctx.op("Abs", [_column(ctx, target, other, found)])
+            by = ctx.op("Abs", [_asked(ctx, target, other, found, keeps_zero=keeps_zero)])
             left = ctx.op("Div", [left, ctx.op("Max", [by, ctx.ints(1)])])
     own = ctx.op("Where", [ctx.op("Less", [own, ctx.ints(0)]), left, own])
-    if not keeps_zero and position < len(found.sides):
-        copied = _value(ctx, found.sides[position])
-        own = ctx.op("Where", [ctx.op("Equal", [own, ctx.ints(0)]), copied, own])
     return Lengths(builder, own)
+
+
+def _asked(
+    ctx: Context, target: Batched, position: int, found: _ElementsInOrder, *, keeps_zero: bool
+) -> ir.Value:
+    """Return the dimension that is asked for at a position; 0 may copy that of each sample."""
+    own = _column(ctx, target, position, found)
+    if keeps_zero or position >= len(found.sides):
+        return own
+    copied = _value(ctx, found.sides[position])
+    return ctx.op("Where", [ctx.op("Equal", [own, ctx.ints(0)]), copied, own])
 
 
 def _column(ctx: Context, target: Batched, position: int, found: _ElementsInOrder) -> ir.Value:

@@ -18,7 +18,7 @@ from passes.batching.packed.rosters import Team
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
-from passes.graph.graphs import captured_values, subgraphs, walk_nodes
+from passes.graph.graphs import captured_values, walk_nodes
 from passes.graph.made import only_number, optional_operand
 
 __all__ = ["Apart", "Living"]
@@ -98,9 +98,7 @@ def _by_position(graph: ir.Graph, value: ir.Value, rank: int) -> bool:
         where = [i for i, v in enumerate(node.inputs) if v is value]
         if where and (where != [0] or not _reads_rows(node, rank)):
             return False
-        if any(value in inner.outputs for _, inner in subgraphs(node)):
-            return False
-    return value not in graph.outputs
+    return True
 
 
 def _reads_rows(node: ir.Node, rank: int) -> bool:

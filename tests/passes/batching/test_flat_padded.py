@@ -7,7 +7,7 @@ import pytest
 
 from rewriter import backends
 from rewriter.errors import BackendError
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
+from tests.passes.batching.images import FlatCase, numbers, prove_flat, prove_nothing, reached
 
 IMAGE, IMAGES = "float[3,H,W]", "float[1,3,H,W]"
 
@@ -238,3 +238,18 @@ def test_an_image_that_lacks_one_place_for_a_window_has_no_result(pool: str) -> 
     case = FlatCase(pool, nodes, "float[1,2,H,W]", "float[1,2,h,w]", tolerance=1e-6)
     shapes = [(7, 9), (2, 20), (2, 1)]
     prove_flat(case, feeds=[[np.ones((1, 2, *shape), np.float32) for shape in shapes]])
+
+
+def test_rows_of_any_number_need_no_place_more() -> None:
+    """Only where all samples have as many places may there be none to pick."""
+    nodes = (
+        numbers("two", 2) + numbers("zero", 0) + "h = Shape <start = 0, end = 1> (x) "
+        "q = Div (h, two) a = Slice (x, q, h, zero) g = Shape <start = 0, end = 1> (a) "
+        "p = Div (g, two) y = Slice (a, p, g, zero)"
+    )
+    case = FlatCase("", nodes, least=4)
+    prove_flat(case, counts=(3,))
+    made = {name: node for node in reached(case).graph.node for name in node.output}
+    joined = [node for node in made.values() if node.op_type == "Concat"]
+    behind = [made.get(node.input[-1]) for node in joined if len(node.input) == 2]
+    assert "Expand" not in {node.op_type for node in behind if node is not None}

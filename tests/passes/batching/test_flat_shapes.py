@@ -31,6 +31,15 @@ COUNTED = (
     "r = Cast <to = 1> (ri) c = Cast <to = 1> (ci) " + numbers("k", 1) + "rows = Unsqueeze (r, k) "
 )
 
+OPEN_OR_COPIED = (
+    numbers("axes", 0, 1, 2)
+    + numbers("first", 0)
+    + "most = ReduceMax <keepdims = 0> (x, axes) half = Constant <value_float = 128.0> () "
+    "above = Greater (most, half) one = Cast <to = 7> (above) u = Unsqueeze (one, first) "
+    "k = Neg (u) "
+)
+"""A dimension of -1 in an image with a bright pixel, of 0 in a dark one."""
+
 WEIGHTS = (
     "n = Constant <value_floats = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.25, 1.5, -0.5, 1.0, 2.0, -3.0]>"
     " () d = Constant <value_ints = [2, 2, 3, 1]> () f = Reshape (n, d) "
@@ -77,6 +86,20 @@ RESHAPED = [
              "s = Shape (x) r = Reshape (n, s) y = Add (r, x)", "float[3,H,W]", "float[3,h,w]"),
     FlatCase("transposed pixels", "t = Transpose <perm = [1, 0, 2]> (x) "
              + numbers("n", -1) + "y = Reshape (t, n)", result="float[n]"),
+    *(
+        FlatCase(f"{name} as the model runs", f"{OPEN_OR_COPIED}{constant}"
+                 f"s = Concat <axis = 0> ({shape}) y = Reshape <allowzero = {keeps}> (x, s)",
+                 result=result, low=low, high=high)
+        for name, constant, shape, result, low, high, keeps in (
+            ("open behind a copied one", numbers("c", 0), "c, k", "float[n,m]", 200.0, 255.0, 0),
+            ("open before a copied one", numbers("c", 0), "k, c", "float[n,m]", 200.0, 255.0, 0),
+            ("open before two", numbers("c", 3, 1), "k, c", "float[n,m,l]", 200.0, 255.0, 0),
+            ("open where none is copied", numbers("c", 3), "k, c", "float[n,m]", 200.0, 255.0, 1),
+            ("copied before an open one", numbers("c", -1), "k, c", "float[n,m]", 0.0, 100.0, 0),
+            ("copied behind an open one", numbers("c", 0, -1), "c, k", "float[n,m,l]", 0.0, 100.0,
+             0),
+        )
+    ),
     FlatCase("a product of sizes", SIZES + "a = Mul (h, w) " + numbers("c", 3)
              + "t = Concat <axis = 0> (c, a) y = Reshape (x, t)", "float[3,H,W]", "float[3,n]"),
     FlatCase("patches", SIZES + numbers("p", 2) + numbers("c", 3) + numbers("o", 0, 0)

@@ -11,11 +11,19 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
+from passes.graph.graphs import all_nodes
 from passes.graph.names import make_names_unique
 from rewriter import rewrite
 from rewriter.proof.compare import compare
 from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+from tests.passes.batching.ragged import (
+    RaggedCase,
+    fused,
+    prove_ragged,
+    ragged,
+    reasons_of,
+    wanted,
+)
 from tests.passes.expansion import run
 
 LEVELS = 2  # A loop of blocks of steps.
@@ -50,6 +58,8 @@ PACKED = (
     "e = Loop(n, t, x) <body = b (int64 i, bool c, float[N,2] s) => (bool c2, float[N,2] s2) "
     "{ c2 = Identity(c) s2 = Add(s, x) }>"
 )
+
+STEPS = "c2 = Identity(c) f = Cast<to = 1>(i) s2 = Add(s, f) o = Identity(s2)"
 
 KNOWN = [
     _case("rows by their number", f"{LENGTH} {_loop(ROW)}"),
@@ -311,6 +321,25 @@ def test_samples_that_end_by_themselves(case: RaggedCase, batch: int) -> None:
 @pytest.mark.parametrize("case", TOGETHER, ids=str)
 def test_steps_that_all_samples_have(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch, inside=1)
+
+
+def test_a_loop_in_a_branch_makes_as_many_rows_as_it_counts() -> None:
+    """One that reads the rows, too, has more nodes."""
+    sizes = [_nodes_in_a_branch(body) for body in (STEPS, ROW)]
+    assert sizes == sorted(sizes)
+
+
+def _nodes_in_a_branch(body: str) -> int:
+    branch = f"{LENGTH} {_loop(body)} a = Add(y, x)"
+    text = (
+        f"v = If(b) <then_branch = yes () => (float[N,2] a) {{ {branch} }}, "
+        "else_branch = no () => (float[N,2] w) { w = Neg(x) }>"
+    )
+    flags = mapped(*(np.array(f) for f in (True, False, True)))
+    case = _case("in a branch", text, ("v",), b=flags)
+    prove_ragged(case, 3, inside=LEVELS)
+    model, _ = fused(case, wanted(case, 3))
+    return len(list(all_nodes(model)))
 
 
 DECLINED = [

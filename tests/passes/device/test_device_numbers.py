@@ -40,6 +40,8 @@ MOVED = {
         r = Gather (a, p)""",
     "a shape of what is computed": """n = Shape (ids) a = Concat <axis = 0> (places, n)
         s = Shape (a) e = ConstantOfShape <value = int64[1] {1}> (s) r = Add (e, a)""",
+    "the number of what is computed": """n = Shape (ids) a = Concat <axis = 0> (places, n)
+        s = Size (a) e = Sub (a, one) r = Concat <axis = 0> (p, e)""",
     "a size that is computed with in a branch": """n = Size (ids) m = Add (n, one)
         r = If (yes) <then_branch = t () => (int64[] a) { a = Mul (p, m) },
                       else_branch = e () => (int64[] b) { b = Sub (p, m) }>""",
@@ -51,6 +53,12 @@ STAYS = {
         q = Range (zero, k, one) s = ReduceSum (q) o = Mul (p, m) r = Add (o, s)""",
     "a whole shape": "d = Shape (rows) m = Add (d, one) c = Concat <axis = 0> (p, m) "
     "r = Mul (c, c)",
+    "what reads a number that the host computes": """n = Shape (ids)
+        a = Concat <axis = 0> (places, n) q = Max (a, one) s = Size (q) m = Add (s, one)
+        r = Mul (a, m)""",
+    "what reads such a number and a size": """n = Shape (ids) d = Size (rows)
+        a = Concat <axis = 0> (places, n) q = Max (a, d) s = Size (q) m = Add (s, one)
+        r = Mul (a, m)""",
     "a result": "n = Size (ids) r = Add (n, one)",
     "a condition": """n = Size (ids) c = Greater (n, one)
         r = If (c) <then_branch = t () => (int64[] a) { a = Mul (p, n) },

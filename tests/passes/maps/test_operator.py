@@ -38,6 +38,19 @@ def test_the_shape_of_a_sample(name: str) -> None:
     assert [dim.dim_value for dim in element.tensor_type.shape.dim] == expected
 
 
+@pytest.mark.parametrize(("split", "count"), [(-1, 6), (0, 0)])
+def test_how_many_samples_there_are(split: int, count: int) -> None:
+    """Of slices of a size, which may be the first input, nothing tells it."""
+    register_schema()
+    text = TEXT.format(**PLAIN | {"split": split, "size": 1}).replace("(z, size)", "(size, z)")
+    text = text.replace("sources = [0]", "sources = [1]").replace('"sequence"', '"stacked"')
+    model = onnx.parser.parse_model(text.replace("(seq(float[]) y)", "(float[A,B,C] y)"))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    dims = inferred.graph.output[0].type.tensor_type.shape.dim
+    assert dims[0].dim_value == count
+
+
 @pytest.mark.parametrize(
     ("domain", "op_type", "expected"),
     [(DOMAIN, OP_TYPE, True), ("other", OP_TYPE, False), (DOMAIN, "Fold", False)],

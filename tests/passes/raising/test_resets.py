@@ -7,7 +7,7 @@ import pytest
 
 from passes.decisions import Verdict
 from tests.passes.loops import model, prove, read, same
-from tests.passes.raising.carried import DIALECTS, LENGTHS, feeds, nested, nested_feeds
+from tests.passes.raising.carried import DIALECTS, LENGTHS, feeds, loop, nested, nested_feeds
 from tests.passes.raising.test_carried import FLAGS, INTS, ROW, Case
 
 LAST = "last value where a condition holds"
@@ -231,6 +231,36 @@ def test_what_is_close_to_it_stays_a_loop(name: str) -> None:
     assert found.loops == 1
     assert set(found.codes) == {"recurrence"}, found.details
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+GROWS = {
+    "by its flags": ("p1 = Unsqueeze (pe, zero1)  s2 = Where (p1, e, s)", "b", "float[R,4]"),
+    "by what it begins anew with": (
+        "e1 = Unsqueeze (e, zero1)  s2 = Where (pe, e1, s)",
+        "b",
+        "float[R,4]",
+    ),
+    "by flags of an element each": ("s2 = Where (pe, z, s)", "z", ROW),
+    "by rows where a number was": (f"{ANY}  s2 = Where (l, e, s)", "z", ROW),
+    "by what is added": (f"{ANY}  u = Add (s, e)  s2 = Where (l, e, u)", "z", ROW),
+    "by flags of what is added": ("u = Add (s, z)  s2 = Where (pe, z, u)", "z", ROW),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("collects", [False, True], ids=["its end", "all"])
+@pytest.mark.parametrize("name", GROWS)
+def test_what_grows_in_known_iterations_stays_a_loop(
+    name: str, collects: bool, count: int
+) -> None:
+    body, begin, result = GROWS[name]
+    body, collected = (f"{body}  y = Identity (s2)", result) if collects else (body, "")
+    text = loop("counted", "float[]", body, begin, result=result, collected=collected)
+    before = model(text.replace("float[N,4] x", f"float[{count},4] x"))
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, feeds(count), feeds(count, 1)) == 2
 
 
 def test_what_is_multiplied_by_2_less_a_flag_stays_a_loop() -> None:

@@ -145,6 +145,27 @@ SELECTED = [
     Case("a column, on the other branch", graph(
         choose("a = Identity (w)", "b = Gather<axis = 1> (x, i)"), "int64 i, float[3,N] x, float[3] w"),
         {"i": np.array(0), "x": numbers(3, 0), "w": numbers(3)}, flags=(np.array(True),)),
+    *(
+        Case(f"the {name} number of {count}", graph(
+            choose(f"a = Reduce{name}<keepdims = 0> (x)", "b = Identity (w)", f"{kind}").replace(
+                "float[N]", kind), f"{kind}[N] x, {kind} w", f"{kind} y"),
+            {"x": numbers(count, dtype=dtype), "w": np.asarray(7, dtype)},
+            flags=(np.array(True), np.array(False)) if count else (np.array(False),))
+        for name in ("Max", "Min")
+        for kind, dtype in (("float", np.float32), ("int64", np.int64))
+        for count in (0, 1, 4)
+    ),
+    *(
+        Case(f"a condition computed of a number, {name}", graph(
+            f"{nodes} e = Greater (m, w) " + SAME.replace("(c)", "(e)"), "float[N] x, float w"),
+            {**X, "w": np.float32(w)})
+        for name, nodes in (
+            ("a mean", "m = ReduceMean<keepdims = 0> (x)"),
+            ("a sum and a number", "s = ReduceSum<keepdims = 0> (x) m = Mul (s, w)"),
+            ("twice", "s = ReduceSum<keepdims = 0> (x) n = Neg (s) m = Abs (n)"),
+        )
+        for w in (0.25, 9.0)
+    ),
     Case("in a Loop", graph(
         "n = Constant<value_int = 3> () [l] y = Loop (n, , x) <body = b (int64 i, bool d, "
         f"float[N] s) => (bool d2, float[N] y2) {{ d2 = Identity (d) {SAME} "
@@ -186,6 +207,25 @@ STAY = [
     Case("another rank", graph(choose("a = Unsqueeze (x, zero)", "b = Identity (x)", "float[]")
          + "r = Constant<value_ints = [-1]> () z = Reshape (y, r)", output="float[K] z"), {}),
     Case("a condition of unknown shape", graph(SAME, condition="bool[F]"), {}),
+    *(
+        Case(f"a condition that may be several, {name}", graph(
+            f"{nodes} e = Greater (m, w) " + SAME.replace("(c)", "(e)"), "float[N] x, float w"), {})
+        for name, nodes in (
+            ("one of no axis", "m = ReduceSum<keepdims = 0, noop_with_empty_axes = 1> (x)"),
+            ("a number and a vector", "s = ReduceSum<keepdims = 0> (x) m = Mul (s, x)"),
+            ("another operator", "m = Softmax (x)"),
+        )
+    ),
+    Case("an extreme along no axis", graph(choose(
+        "a = ReduceMax<keepdims = 0, noop_with_empty_axes = 1> (x)", "b = Neg (x)")), {}),
+    Case("one kind of numbers and another", graph(
+        "y = If (c) <then_branch = t () => (float[A] a) { a = Neg (x) }, "
+        "else_branch = e () => (float[A,B] b) { b = Identity (w) }> "
+        "r = Constant<value_ints = [-1]> () z = Reshape (y, r)",
+        "float[N] x, float[N,M] w", "float[K] z"), {}),
+    Case("the smallest number of float16", graph(choose(
+        "m = ReduceMin<keepdims = 0> (x) a = Mul (x, m)", "b = Identity (x)", "float16[N]"),
+        "float16[N] x", "float16[K] y"), {}),
     Case("a condition whose rank is only declared", graph(
         "o = Constant<value_int = 0> () e = SequenceAt (s, o) " + SAME.replace("(c)", "(e)"),
         "seq(bool) s, float[N] x"), {}),

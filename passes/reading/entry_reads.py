@@ -100,7 +100,9 @@ class _Entries:
             found = self.at(value, 0 if size == 1 else place, deep + 1)
             entries[value] = None if found is None else (found,)
         made = RULES[node.op_type](_OnePlace(self._evaluator, entries), node)
-        return made[0] if made and self._holds(made[0], node.outputs[0]) else None
+        if made is None or len(made) != 1:  # constants are read as a whole
+            return None
+        return made[0] if self._holds(made[0], node.outputs[0]) else None
 
     def _size(self, value: ir.Value | None) -> int | None:
         """Return how many numbers a vector or a number has, if that is known."""

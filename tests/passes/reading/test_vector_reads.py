@@ -45,6 +45,23 @@ CASES: dict[str, tuple[str, int, str | None]] = {
         1,
         "2",
     ),
+    "fractions cut off": (
+        "p = Constant <value_floats = [1.5, 2.5]> () y = Cast <to = 7> (p)",
+        1,
+        "2",
+    ),
+    "fractions in a sum": (
+        "p = Constant <value_floats = [1.5, 2.5]> () c = Cast <to = 7> (p) "
+        "a = Concat <axis = 0> (u, two) y = Add (a, c)",
+        1,
+        "4",
+    ),
+    "compared with fractions": (
+        "p = Constant <value_floats = [1.5, 2.5]> () q = Constant <value_floats = [2.5]> () "
+        "e = Less (p, q) c = Cast <to = 7> (e) a = Concat <axis = 0> (u, two) y = Add (a, c)",
+        1,
+        "2",
+    ),
     "as a float": ("a = Concat <axis = 0> (u, two) y = Cast <to = 1> (a)", 1, "2"),
     "as a float, rounded": (
         "a = Concat <axis = 0> (u, odd) b = Cast <to = 1> (a) y = Cast <to = 7> (b)",

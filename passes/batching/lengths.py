@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.batching.rows_by_steps import counted_by_ends, samples_by_steps
+from passes.batching.rows_by_steps import ADDS, samples_by_marks, samples_by_steps
 from passes.graph.builder import Builder
 from passes.graph.drafts import Memo, recorded
 from passes.reading.integers import Dim, Linear
@@ -16,9 +16,6 @@ from passes.reading.integers import Dim, Linear
 __all__ = ["Lengths", "multiplied"]
 
 T = TypeVar("T")
-
-_ADDS = 16
-"""The first opset in which ScatterElements adds."""
 
 
 class Lengths:
@@ -35,6 +32,7 @@ class Lengths:
             flags, of samples of one size, by which each sample's rows were found.
         likely: About how many rows all samples have, as far as sizes tell, int64, a scalar or
             ``[1]``; None where they tell nothing, or all.
+        product_of: The numbers and lengths that are multiplied; none if they are no product.
     """
 
     def __init__(
@@ -56,12 +54,12 @@ class Lengths:
             samples: The sample that each row belongs to, if that is there already.
             size: See `Lengths`; None if nothing is known of it.
             held_padded: See `Lengths`.
-            product_of: The numbers and lengths that are multiplied; none if they are no product.
+            product_of: See `Lengths`.
         """
         self.value, self.most, self.held_padded = value, most, held_padded
         self.size = Linear.of(Dim(self, value, 0)) if size is None else size
         self.likely: ir.Value | None = None
-        self._product_of = tuple(product_of)
+        self.product_of = tuple(product_of)
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
         self._elsewhere: dict[Builder, Lengths] = Memo()
@@ -70,31 +68,6 @@ class Lengths:
         if samples is not None:
             vars(self)["samples"] = samples
 
-    @classmethod
-    def of_rows(
-        cls, builder: Builder, samples: ir.Value, count: ir.Value, *, held_padded: bool = False
-    ) -> Lengths:
-        """Return the lengths of samples by the sample that each row belongs to.
-
-        Args:
-            builder: See `Lengths`.
-            samples: Numbers of samples, ascending, int64 ``[T]``.
-            count: How many samples there are, int64 ``[1]``.
-            held_padded: See `Lengths`.
-        """
-        zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
-        none = builder.op("ConstantOfShape", [count], {"value": zero})
-        total = builder.op("Shape", [samples])
-        if builder.opset is not None and builder.opset < _ADDS:
-            value = counted_by_ends(builder, samples, none)
-        else:
-            ones = builder.op("ConstantOfShape", [total], {"value": one})
-            attributes = {"axis": 0, "reduction": "add"}
-            value = builder.op("ScatterElements", [none, samples, ones], attributes)
-        made = cls(builder, value, samples=samples, held_padded=held_padded)
-        vars(made)["total"] = total
-        return made
-
     def equal(self, other: Lengths | None) -> bool:
         """Whether other lengths are the same for each sample, by proof."""
         return other is not None and (other is self or other.size == self.size)
@@ -102,8 +75,8 @@ class Lengths:
     @property
     def factors(self) -> Sequence[int | Lengths]:
         """The numbers and lengths whose product these are; themselves where nothing tells more."""
-        if self._product_of:
-            return self._product_of
+        if self.product_of:
+            return self.product_of
         if self.size.constant or len(self.size.terms) != 1:
             return (self,)
         ((atom, count),) = self.size.terms
@@ -119,7 +92,10 @@ class Lengths:
         if factor not in self._multiples:
             value = self._builder.op("Mul", [self.value, self._builder.ints(factor)])
             most = None if self.most is None else self.most * factor
-            self._multiples[factor] = Lengths(self._builder, value, most, size=self.size * factor)
+            parts = self.product_of and (*self.product_of, factor)
+            self._multiples[factor] = Lengths(
+                self._builder, value, most, size=self.size * factor, product_of=parts
+            )
         return self._multiples[factor]
 
     def is_recorded_by(self, builder: Builder) -> bool:
@@ -131,7 +107,9 @@ class Lengths:
         if self.is_recorded_by(builder):
             return self
         if builder not in self._elsewhere:
-            self._elsewhere[builder] = self.checked(builder, self.value)
+            made = self.checked(builder, self.value)
+            made.product_of = self.product_of
+            self._elsewhere[builder] = made
         return self._elsewhere[builder]
 
     def by(self, builder: Builder, other: Lengths) -> Lengths:
@@ -143,7 +121,8 @@ class Lengths:
         """
         if (builder, other) not in self._products:
             value = builder.op("Mul", [self.value, other.value])
-            made = Lengths(builder, value, product_of=(*self.factors, *other.factors))
+            parts = (*(self.product_of or (self,)), *(other.product_of or (other,)))
+            made = Lengths(builder, value, product_of=parts)
             self._products[builder, other] = made
             other._products[builder, self] = made
         return self._products[builder, other]
@@ -206,23 +185,36 @@ class Lengths:
 
     @recorded
     def samples(self) -> ir.Value:
-        """The sample that each row belongs to, int64 ``[T]``.
-
-        That many samples have ended before the row or at it; several end at once where some are
-        empty. The last ones end behind the last row.
-        """
+        """The sample that each row belongs to, int64 ``[T]``."""
         builder = self._builder
-        if builder.opset is not None and builder.opset < _ADDS:
+        if builder.opset is not None and builder.opset < ADDS:
             return samples_by_steps(builder, self.value, self.starts, self.total)
-        size = builder.op("Add", [self.total, builder.ints(1)])
-        zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
-        none = builder.op("ConstantOfShape", [size], {"value": zero})
-        ones = builder.op("ConstantOfShape", [self.count], {"value": one})
-        ended = builder.op(
-            "ScatterElements", [none, self.ends, ones], {"axis": 0, "reduction": "add"}
-        )
-        rows = builder.op("Slice", [ended, builder.ints(0), self.total])
-        return builder.op("CumSum", [rows, builder.scalar(0)])
+        if self.known_lines:
+            rows, lines = self.known_lines
+            return builder.op("Gather", [lines.samples, rows.samples], {"axis": 0})
+        return samples_by_marks(builder, self.ends, self.total, self.count)
+
+    @recorded
+    def lines(self) -> tuple[Lengths, Lengths] | None:
+        """The lengths of the lines of all samples, and how many lines each sample has.
+
+        Images ``[2, 3]`` and ``[1, 4]``: lines of ``[3, 3, 4]`` rows, and ``[2, 1]`` lines. None
+        where the lengths are no product of several.
+        """
+        *outer, last = [one for one in (self, *self.product_of) if isinstance(one, Lengths)]
+        if len(outer) < 2:
+            return None
+        number = math.prod(one for one in self.product_of if isinstance(one, int))
+        lines = multiplied(self._builder, outer[1:])
+        width = last.on(self._builder).times(number).value
+        rows = self._builder.op("Gather", [width, lines.samples], {"axis": 0})
+        return Lengths(self._builder, rows), lines
+
+    @property
+    def known_lines(self) -> tuple[Lengths, Lengths] | None:
+        """See `lines`; None too where nothing has asked for them yet."""
+        known: tuple[Lengths, Lengths] | None = vars(self).get("lines")
+        return known
 
     @recorded
     def positions(self) -> ir.Value:

@@ -1,6 +1,6 @@
-"""What tells lengths and rows of packed samples where no operator adds what meets in one place.
+"""What tells lengths and rows of packed samples.
 
-ScatterElements adds from opset 16 on.
+ScatterElements adds what meets in one place from opset 16 on; the other forms are for older ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,33 @@ import onnx_ir as ir
 
 from passes.graph.builder import END, Builder
 
-__all__ = ["counted_by_ends", "samples_by_steps"]
+__all__ = ["ADDS", "counted_by_ends", "samples_by_marks", "samples_by_steps"]
+
+ADDS = 16
+"""The first opset in which ScatterElements adds."""
+
+
+def samples_by_marks(
+    builder: Builder, ends: ir.Value, total: ir.Value, count: ir.Value
+) -> ir.Value:
+    """Return the sample that each row belongs to, int64 ``[T]``.
+
+    That many samples have ended before the row or at it; several end at once where some are
+    empty. The last ones end behind the last row.
+
+    Args:
+        builder: Records the nodes.
+        ends: The row behind the last one of each sample, int64 ``[B]``.
+        total: How many rows there are, int64 ``[1]``.
+        count: How many samples there are, int64 ``[1]``.
+    """
+    size = builder.op("Add", [total, builder.ints(1)])
+    zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
+    none = builder.op("ConstantOfShape", [size], {"value": zero})
+    ones = builder.op("ConstantOfShape", [count], {"value": one})
+    ended = builder.op("ScatterElements", [none, ends, ones], {"axis": 0, "reduction": "add"})
+    rows = builder.op("Slice", [ended, builder.ints(0), total])
+    return builder.op("CumSum", [rows, builder.scalar(0)])
 
 
 def samples_by_steps(

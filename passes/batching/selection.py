@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
@@ -92,7 +93,7 @@ def of_images(ctx: Context, found: ir.Value, images: ir.Value) -> Output:
     rows, samples = (ctx.op("Gather", [x, order], {"axis": 0}) for x in (found, samples))
     first = ctx.op("Mul", [ctx.unsqueeze(samples, [1]), images])
     moved = ctx.op("Pad", [first, ctx.ints(0, 0, 0, 2)])
-    lengths = Lengths.of_rows(ctx.builder, samples, ctx.batch)
+    lengths = lengths_of_rows(ctx.builder, samples, ctx.batch)
     return ctx.packed(ctx.op("Sub", [rows, moved]), lengths)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
+from passes.reading.entry_reads import FLOATS, is_exact
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, made_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Length, Linear, Scalar
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Evaluator", "Numbers"]
 
 _LARGEST = 64
-
-_EXACT = {ir.DataType.FLOAT16: 1 << 11, ir.DataType.FLOAT: 1 << 24, ir.DataType.DOUBLE: 1 << 53}
-"""Up to here a float type holds every whole number."""
 
 _FOLLOWED = frozenset({*RULES, "Split"})
 
@@ -150,7 +148,7 @@ class Evaluator:
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
         """Whether some numbers are all that a value of rank 0, 1 or 2 holds, and it holds them."""
         dtype = self._typing.dtype(value)
-        if dtype in _EXACT and not all(_is_exact(n, dtype) for n in numbers):
+        if dtype in FLOATS and not all(is_exact(n, dtype) for n in numbers):
             return False  # a float may have been rounded
         dims, made = self._typing.dims(value), value.producer()
         if dims is None and is_operator(made, "Shape"):
@@ -255,13 +253,6 @@ class Evaluator:
         return isinstance(dim, int) or (
             tensor not in self._inside and self._typing.is_same_number(dim)
         )
-
-
-def _is_exact(number: Linear, dtype: ir.DataType) -> bool:
-    """Whether a float type holds a number: any as large, or this one by chance, as 10^9."""
-    if abs(number.constant) <= _EXACT[dtype]:
-        return True
-    return number.number is not None and int(dtype.numpy().type(number.number)) == number.number
 
 
 def _is_fixed(size: Linear) -> bool:

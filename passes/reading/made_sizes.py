@@ -5,10 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.made import made_by, operand, operands, optional_operand
+from passes.reading.entry_reads import number_at
 from passes.reading.integer_reads import INTEGERS, NumberReader
 from passes.reading.integers import Linear
 from passes.reading.number_order import greatest, is_nonnegative
-from passes.reading.vector_reads import lowest, number_at
+from passes.reading.vector_reads import lowest
 
 __all__ = ["END", "made_size"]
 

@@ -6,19 +6,18 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import made_by, only_number, operand, operands, optional_operand
+from passes.graph.made import made_by, only_number, operand, optional_operand
 from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
     Numbers,
-    fits,
     size_along,
 )
 from passes.reading.integers import Atom, Entry, Linear, Trip
 from passes.reading.number_order import is_nonnegative
 from passes.reading.one_place import needs_one_number, takes_one
 
-__all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
+__all__ = ["gather_numbers", "lowest", "slice_numbers"]
 
 _LONGEST = 1 << 24
 
@@ -71,38 +70,6 @@ def _gather_lines(
     return tuple(
         n for line in (picked if axis % 2 == 0 else zip(*picked, strict=True)) for n in line
     )
-
-
-def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear | None:
-    """Return the number at one place of a vector; those at other places need not be known.
-
-    Args:
-        evaluator: Knows numbers.
-        vector: A vector.
-        place: The place, from 0.
-    """
-    numbers = evaluator.of(vector)
-    if numbers is not None:
-        return numbers[place] if place < len(numbers) else None
-    node = made_by(vector, "Add", "Cast", "Concat")
-    if node is None or evaluator.dtype(vector) not in INTEGERS:
-        return None
-    if node.op_type == "Cast":
-        number = number_at(evaluator, operand(node, 0), place)
-        return None if number is None or not fits(number, evaluator.dtype(vector)) else number
-    if node.op_type == "Add":
-        parts = [number_at(evaluator, v, place) for v in operands(node)]
-        dims = {evaluator.dims(v) for v in operands(node)}
-        return None if None in parts or len(dims) > 1 else sum((p for p in parts if p), Linear())
-    for part in operands(node):
-        dims_of_part = evaluator.dims(part)
-        size = dims_of_part[0] if dims_of_part and len(dims_of_part) == 1 else None
-        if not isinstance(size, int):
-            return None
-        if place < size:
-            return number_at(evaluator, part, place)
-        place -= size
-    return None
 
 
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

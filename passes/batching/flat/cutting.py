@@ -18,8 +18,9 @@ from passes.batching.packed.bounded_rows import FAR
 from passes.batching.packed.rows_left import rows_left
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
+from passes.reading.entry_reads import number_at
 from passes.reading.integers import Linear
-from passes.reading.vector_reads import number_at
+from passes.typing import ValueType
 
 __all__ = ["cut_along", "known_bounds", "slice_", "takes_all"]
 
@@ -68,7 +69,10 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
             given_bounds = [ctx.ints(number) for number in known if number is not None]
         behind = ctx.ints(at - flat.grid.rank + 1)
         rows = ctx.op("Slice", [rows, *given_bounds, behind, ctx.ints(cut.step)])
-    return [ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))]
+    made = ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))
+    cut_axes = {cut.axis for cut in cuts}
+    kept = (None if a in cut_axes or isinstance(d, str) else d for a, d in enumerate(x.dims))
+    return [dataclasses.replace(made, type=ValueType(x.type.type, tuple(kept)))]
 
 
 def _with_size(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import alike
@@ -21,7 +22,6 @@ from passes.batching.flat.row_positions import coordinates, row_positions
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, laid_in_order, on_first, sides_of
 from passes.batching.layouts import Batched, Layout, flats_of, present
-from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 
@@ -45,7 +45,7 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
         parts.append(ctx.op("Slice", [found, ctx.ints(1), ctx.ints(END), ctx.ints(0)]))
     samples = ctx.op("Gather", [flat.grid.rows.samples, at], {"axis": 0})
     lengths = ctx.lengths_by(
-        data.value, lambda: Lengths.of_rows(ctx.builder, samples, flat.grid.count)
+        data.value, lambda: lengths_of_rows(ctx.builder, samples, flat.grid.count)
     )
     return [ctx.packed(ctx.op("Concat", parts, {"axis": 0}), lengths, 1)]
 

@@ -18,7 +18,7 @@ from passes.batching.flat.grid import Grid
 from passes.batching.flat.moves import has_fill, rows_again, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
-from passes.batching.lengths import Lengths
+from passes.batching.lengths import Lengths, multiplied
 from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
 from passes.batching.packed.segments import softmax_over_rows
 from passes.batching.packed.top_k import sorted_rows, top_of_rows
@@ -53,8 +53,9 @@ class Lines:
     @property
     def packed(self) -> Batched:
         """The lines as packed samples."""
-        rest = len(self.flat.order) - self.flat.grid.rank
-        dims: tuple[int | str | None, ...] = (None,) * (1 + rest)
+        order = self.flat.order
+        rest = (order.index(at) for at in range(self.flat.grid.rank, len(order)))
+        dims = (None, *(self.x.dims[axis] for axis in rest))
         type_ = ValueType(self.x.type.type, dims)
         return dataclasses.replace(
             self.x, layout=Layout.PACKED, type=type_, lengths=self.lengths, axis=0, flat=None
@@ -175,16 +176,25 @@ def _lengths(ctx: Context, grid: Grid, kept: int) -> Lengths:
     """Return how many rows lie behind one another for each place along the first axes."""
     if not kept:
         return grid.rows
-    area = grid.stride(kept - 1)
-    assert area is not None
+    behind = map(grid.side, range(kept, grid.rank))
+    parts = ((side,) if isinstance(side, int) else side.product_of or (side,) for side in behind)
+    sides = [side for several in parts for side in several]
+    number = math.prod(side for side in sides if isinstance(side, int))
+    columns = [side.value for side in sides if isinstance(side, Lengths)]
+    if not columns:
+        columns, number = [ctx.op("Expand", [ctx.ints(number), grid.count])], 1
+    lengths = [Lengths(ctx.builder, _of_places(ctx, grid, kept, value)) for value in columns]
+    return multiplied(ctx.builder, lengths).times(number)
+
+
+def _of_places(ctx: Context, grid: Grid, kept: int, value: ir.Value) -> ir.Value:
+    """Return a number of each sample, ``[B]``, for each place along the first axes."""
     numbers = [d for d in grid.dims[:kept] if isinstance(d, int)]
     if len(numbers) < kept:
         samples = _before(ctx, grid, kept).rows.samples
-        return Lengths(ctx.builder, ctx.op("Gather", [area, samples], {"axis": 0}))
-    number = math.prod(numbers)
-    shape = ctx.op("Concat", [grid.count, ctx.ints(number)], {"axis": 0})
-    repeated = ctx.op("Expand", [ctx.unsqueeze(area, [1]), shape])
-    return Lengths(ctx.builder, ctx.reshape(repeated, ctx.ints(-1)))
+        return ctx.op("Gather", [value, samples], {"axis": 0})
+    shape = ctx.op("Concat", [grid.count, ctx.ints(math.prod(numbers))], {"axis": 0})
+    return ctx.reshape(ctx.op("Expand", [ctx.unsqueeze(value, [1]), shape]), ctx.ints(-1))
 
 
 def _lines(ctx: Context, x: Batched, axis: int) -> Lines:

@@ -20,6 +20,7 @@ from passes.batching.flat.rows_read import gathered
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, present, with_flat
 from passes.batching.lengths import Lengths
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -172,6 +173,8 @@ def aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
     if x.is_shared and not along:
         return value
     assert flat.is_plain
+    if x.is_stacked and not along:
+        return spread(ctx, value, flat.grid.rows)
     indices = [flat.grid.rows.samples] if x.is_stacked else []
     indices += [flat.grid.place(at) for at in along]
     if len(indices) == 1:

@@ -19,9 +19,9 @@ from passes.batching.packed.segments import (
     known_dtype,
     lengths_moved_back,
     segment,
-    spread,
     with_lengths_in_front,
 )
+from passes.batching.packed.spread_rows import spread
 
 __all__ = ["best_rows", "hardmax_over_rows"]
 
@@ -43,7 +43,7 @@ def best_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     data = with_lengths_in_front(ctx, given)
     dtype = known_dtype(data, SUMMED)
     kind = node.op_type.removeprefix("Arg").lower()
-    best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.rank), lengths)
+    best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.dims), lengths)
     last = bool(ctx.attribute(node, "select_last_index", 0))
     column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
     none = np.array(-_NO_PLACE if last else _NO_PLACE, np.int64)
@@ -53,7 +53,7 @@ def best_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
         is_best = ctx.op("Or", [is_best, ctx.op("IsNaN", [data.value])])
     places = ctx.op("Where", [is_best, column, miss])
     kind, dtype = ("max" if last else "min"), ir.DataType.INT64
-    found = segment(ctx, places, lengths, kind, dtype, data.rank, none)
+    found = segment(ctx, places, lengths, kind, dtype, data.dims, none)
     return [ctx.stacked(ctx.unsqueeze(found, [axis + 1]) if kept else found)]
 
 

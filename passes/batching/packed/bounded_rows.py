@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.segments import spread
+from passes.batching.packed.spread_rows import spread
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, only_number, operand
 from passes.reading.integers import Linear

@@ -15,11 +15,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
-from passes.batching.packed.segments import (
-    lengths_moved_back,
-    spread,
-    with_lengths_in_front,
-)
+from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_front
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import BATCHED_KEY, Builder, tensor_value
 

@@ -28,7 +28,7 @@ from passes.batching.packed.row_by_row import (
     sample_axis,
 )
 from passes.batching.packed.rows_left import rows_left
-from passes.batching.packed.segments import spread
+from passes.batching.packed.spread_rows import spread
 from passes.batching.shapes import fitting
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.layouts import Batched
-from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers, volume
 from passes.batching.packed.reshaping import flattened
 from passes.batching.packed.row_by_row import crosses, packed_data, sample_axis
@@ -125,7 +125,7 @@ def _found(ctx: Context, node: ir.Node, elements: _AllElements) -> list[Output]:
     owners, places = (
         ctx.op("Gather", [x, first], {"axis": 0}) for x in (elements.samples, elements.positions)
     )
-    lengths = Lengths.of_rows(builder, owners, elements.count)
+    lengths = lengths_of_rows(builder, owners, elements.count)
     value = ctx.op("Gather", [elements.value, first], {"axis": 0})
     value = _moved(ctx, value, 0, elements.axis, elements.rank)
     before = ctx.op("Gather", [lengths.starts, elements.samples], {"axis": 0})

@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.layouts import Batched, present
-from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.padding import padded, places_inside, width_of
 from passes.batching.packed.row_by_row import crosses, lengths_of, packed_data
@@ -80,7 +80,7 @@ def _positions(
 ) -> Output:
     """Return positions. A tensor that is searched again has as many of them."""
     lengths = ctx.lengths_by(
-        data, lambda: Lengths.of_rows(ctx.builder, samples, count, held_padded=held_padded)
+        data, lambda: lengths_of_rows(ctx.builder, samples, count, held_padded=held_padded)
     )
     return ctx.packed(positions, lengths, 1)
 

@@ -17,7 +17,8 @@ from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.padding import padded, width_of
 from passes.batching.packed.prefixes import product_with_first_rows
-from passes.batching.packed.segments import segment, spread, with_lengths_in_front
+from passes.batching.packed.segments import segment, with_lengths_in_front
+from passes.batching.packed.spread_rows import spread
 
 __all__ = ["inner_products"]
 
@@ -78,7 +79,7 @@ def _over_rows(ctx: Context, a: Batched, b: Batched) -> Output | None:
     elif b.rank == 2:
         left = ctx.unsqueeze(left, [1])
     products = ctx.op("Mul", [left, right])
-    return ctx.stacked(segment(ctx, products, lengths, "add", dtype, 1 + len(sizes)))
+    return ctx.stacked(segment(ctx, products, lengths, "add", dtype, [None, *sizes]))
 
 
 def _is_small(one: int | str | None, other: int | str | None) -> bool:

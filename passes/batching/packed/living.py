@@ -15,7 +15,7 @@ from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.rosters import Team
-from passes.batching.packed.segments import spread
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import captured_values, walk_nodes

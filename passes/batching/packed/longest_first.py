@@ -14,8 +14,8 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.segments import spread
 from passes.batching.packed.some_samples import inverse_of
+from passes.batching.packed.spread_rows import spread
 from passes.graph.builder import END, Builder
 
 __all__ = ["LongestFirst"]

@@ -26,7 +26,8 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
-from passes.batching.packed.segments import axis_in_front, axis_moved_back, spread
+from passes.batching.packed.segments import axis_in_front, axis_moved_back
+from passes.batching.packed.spread_rows import spread
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 from passes.graph.builder import END

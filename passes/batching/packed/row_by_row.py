@@ -20,6 +20,7 @@ from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.fixed_length import fixed_length, joined_rows
 from passes.batching.packed.meeting import meeting
 from passes.batching.packed.products import product_of_lengths, softmax_beside
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_used
 
@@ -110,7 +111,7 @@ def aligned_row(ctx: Context, x: Batched, lengths: Lengths, place: int) -> ir.Va
         return x.value
     before = max(x.rank - place, 0)
     value = ctx.squeeze(x.value, [before + 1]) if reaches else ctx.padded_rank(x, place - 1)
-    value = ctx.op("Gather", [value, lengths.samples], {"axis": 0})
+    value = spread(ctx, value, lengths)
     if not before:
         return value
     return ctx.op(

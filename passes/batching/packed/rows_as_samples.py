@@ -16,7 +16,8 @@ from passes.batching.lengths import Lengths
 from passes.batching.losses import loss_and_weight
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.row_by_row import lengths_of
-from passes.batching.packed.segments import segment, spread
+from passes.batching.packed.segments import segment
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 
 __all__ = ["ANY", "loss_of_rows", "rows_as_samples"]
@@ -95,14 +96,14 @@ def loss_of_rows(rule: Rule) -> Rule:
         if reduction == "mean" and is_weighed:
             sums, weights, log = loss_and_weight(local, node, given)
             total, divisor = (
-                segment(ctx, x, lengths, "add", data.element_type, 1) for x in (sums, weights)
+                segment(ctx, x, lengths, "add", data.element_type, [None]) for x in (sums, weights)
             )
             total = ctx.op("Div", [total, divisor])
             found = [ctx.packed(ctx.squeeze(log, [1]), lengths)]
             return [ctx.stacked(total), *found[: len(node.outputs) - 1]]
         first, *logs = rule(local, node, given)
         assert first is not None
-        total = segment(ctx, first.value, lengths, "add", data.element_type, 1)
+        total = segment(ctx, first.value, lengths, "add", data.element_type, [None])
         if reduction == "mean":
             total = ctx.op(
                 "Div", [total, ctx.op("Cast", [lengths.value], {"to": data.element_type})]

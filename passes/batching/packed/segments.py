@@ -10,6 +10,7 @@ Lengths ``[2, 3]`` of ``[1, 2, 3, 4, 5]``: the sums are ``[3, 12]``, and spread 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.side_by_side import reduced_side_by_side
+from passes.batching.packed.spread_rows import spread
 from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
 from passes.reading.integer_reads import INTEGERS
@@ -35,7 +37,6 @@ __all__ = [
     "reduction_rows",
     "segment",
     "softmax_over_rows",
-    "spread",
     "with_lengths_in_front",
 ]
 
@@ -61,15 +62,13 @@ def segment(
     lengths: Lengths,
     reduction: str,
     dtype: ir.DataType,
-    rank: int,
+    dims: Sequence[int | str | None],
     empty: np.ndarray | None = None,
 ) -> ir.Value:
     """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
 
-    Where the opset has no such reduction, the samples are laid side by side.
-
-    ScatterND would add whole rows and be faster, but the threads of onnxruntime then lose some
-    of those that go to one place.
+    Where the opset has no such reduction, the samples are laid side by side. Floats are added
+    line by line where samples have lines: sums of few rows round less.
 
     Args:
         ctx: The context.
@@ -77,27 +76,45 @@ def segment(
         lengths: Which sample each belongs to.
         reduction: ``add``, ``mul``, ``max`` or ``min``.
         dtype: Element type, which gives the result of a sample without rows.
-        rank: Rank of a sample.
+        dims: Dimensions of a sample, the rows first.
         empty: The result of a sample without rows, if the rows hold nothing beyond it.
     """
     empty = _neutral(reduction, dtype) if empty is None else empty
     if ctx.opset < (18 if reduction in ("max", "min") else 16):
-        return reduced_side_by_side(ctx, value, lengths, reduction, empty, rank)
-    row = ctx.shape(value, 1)
-    shape = ctx.op("Concat", [lengths.count, row], {"axis": 0})
-    fill = ir.tensor(empty.reshape(1))
-    start = ctx.op("ConstantOfShape", [shape], {"value": fill})
+        return reduced_side_by_side(ctx, value, lengths, reduction, empty, len(dims))
+    scatter = functools.partial(_scattered, ctx, reduction=reduction, empty=empty, rest=dims[1:])
+    found = lengths.lines if reduction == "add" and dtype in FLOATS else None
+    if found is None:
+        return scatter(value, lengths, lengths.count)
+    rows, lines = found
+    return scatter(scatter(value, rows, rows.count), lines, lengths.count)
+
+
+def _scattered(
+    ctx: Context,
+    value: ir.Value,
+    lengths: Lengths,
+    count: ir.Value,
+    *,
+    reduction: str,
+    empty: np.ndarray,
+    rest: Sequence[int | str | None],
+) -> ir.Value:
+    """Reduce the rows of so many samples, see `segment`.
+
+    ScatterND would add whole rows and be faster, but the threads of onnxruntime then lose some
+    of those that go to one place.
+    """
+    numbers = [d for d in rest if isinstance(d, int)]
+    row = ctx.ints(*numbers) if len(numbers) == len(rest) else ctx.shape(value, 1)
+    shape = ctx.op("Concat", [count, row], {"axis": 0}) if rest else count
+    start = ctx.op("ConstantOfShape", [shape], {"value": ir.tensor(empty.reshape(1))})
     where = lengths.samples
-    if rank > 1:
+    if rest:
         # onnxruntime's Expand takes twice as long.
         nought = ctx.op("ConstantOfShape", [row], {"value": ir.tensor(np.zeros(1, np.int64))})
-        where = ctx.op("Add", [ctx.unsqueeze(where, range(1, rank)), nought])
+        where = ctx.op("Add", [ctx.unsqueeze(where, range(1, 1 + len(rest))), nought])
     return ctx.op("ScatterElements", [start, where, value], {"axis": 0, "reduction": reduction})
-
-
-def spread(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
-    """Repeat the row of each sample, ``[B, *rest]``, for all its rows: ``[T, *rest]``."""
-    return ctx.op("Gather", [value, lengths.samples], {"axis": 0})
 
 
 def known_dtype(data: Batched, known: frozenset[ir.DataType]) -> ir.DataType:
@@ -176,17 +193,11 @@ def reduction_of_rows(
     ctx: Context, op_type: str, data: Batched, lengths: Lengths, others: Sequence[int]
 ) -> ir.Value:
     """Reduce over the first axis and others, which stay with size 1: ``[B, *rest]``."""
-    if op_type in ("ReduceMax", "ReduceMin"):
-        kind = op_type.removeprefix("Reduce").lower()
-        dtype = known_dtype(data, SUMMED)
-        return segment(
-            ctx, _within(ctx, op_type, data.value, others), lengths, kind, dtype, data.rank
-        )
-    if op_type == "ReduceProd":
-        dtype = known_dtype(data, SUMMED)
-        return segment(
-            ctx, _within(ctx, op_type, data.value, others), lengths, "mul", dtype, data.rank
-        )
+    dims = _left(data, others)
+    if op_type in ("ReduceMax", "ReduceMin", "ReduceProd"):
+        kind = op_type.removeprefix("Reduce").lower().replace("prod", "mul")
+        dtype, value = known_dtype(data, SUMMED), _within(ctx, op_type, data.value, others)
+        return segment(ctx, value, lengths, kind, dtype, dims)
     if op_type == "ReduceLogSumExp":
         return _log_sum_exp(ctx, data, lengths, others)
     before, after = {
@@ -201,12 +212,15 @@ def reduction_of_rows(
     value = data.value
     if before:
         value = ctx.op("Mul", [value, value]) if before == "square" else ctx.op(before, [value])
-    total = segment(
-        ctx, _within(ctx, "ReduceSum", value, others), lengths, "add", dtype, data.rank
-    )
+    total = segment(ctx, _within(ctx, "ReduceSum", value, others), lengths, "add", dtype, dims)
     if after == "mean":
         return ctx.op("Div", [total, _sizes(ctx, data, lengths, others, dtype)])
     return ctx.op(after, [total]) if after else total
+
+
+def _left(data: Batched, others: Sequence[int]) -> list[int | str | None]:
+    """Return the dimensions of a sample of which some axes came to have size 1."""
+    return [1 if axis in others else dim for axis, dim in enumerate(data.dims)]
 
 
 def _within(ctx: Context, op_type: str, value: ir.Value, axes: Sequence[int]) -> ir.Value:
@@ -232,16 +246,15 @@ def _sizes(
 
 def _log_sum_exp(ctx: Context, data: Batched, lengths: Lengths, others: Sequence[int]) -> ir.Value:
     """Return ``log(sum(exp(x - m))) + m`` with ``m`` the maximum where that is a number."""
-    dtype = known_dtype(data, FLOATS)
+    dtype, dims = known_dtype(data, FLOATS), _left(data, others)
+    _ = lengths.lines  # which tell the rows of samples too
     highest = segment(
-        ctx, _within(ctx, "ReduceMax", data.value, others), lengths, "max", dtype, data.rank
+        ctx, _within(ctx, "ReduceMax", data.value, others), lengths, "max", dtype, dims
     )
     zero = ctx.builder.constant(np.array(0, dtype.numpy()))
     moved = ctx.op("Where", [ctx.op("IsInf", [highest]), zero, highest])
     powers = ctx.op("Exp", [ctx.op("Sub", [data.value, spread(ctx, moved, lengths)])])
-    total = segment(
-        ctx, _within(ctx, "ReduceSum", powers, others), lengths, "add", dtype, data.rank
-    )
+    total = segment(ctx, _within(ctx, "ReduceSum", powers, others), lengths, "add", dtype, dims)
     return ctx.op("Add", [ctx.op("Log", [total]), moved])
 
 
@@ -251,11 +264,11 @@ def softmax_over_rows(
     """Softmax and LogSoftmax along the axis of different lengths."""
     given, lengths = packed_data(ctx, operands)
     data = with_lengths_in_front(ctx, given)
-    dtype = known_dtype(data, FLOATS)
-    highest = spread(ctx, segment(ctx, data.value, lengths, "max", dtype, data.rank), lengths)
+    dtype, _ = known_dtype(data, FLOATS), lengths.lines  # which tell the rows of samples too
+    highest = spread(ctx, segment(ctx, data.value, lengths, "max", dtype, data.dims), lengths)
     moved = ctx.op("Sub", [data.value, highest])
     powers = ctx.op("Exp", [moved])
-    total = spread(ctx, segment(ctx, powers, lengths, "add", dtype, data.rank), lengths)
+    total = spread(ctx, segment(ctx, powers, lengths, "add", dtype, data.dims), lengths)
     if node.op_type == "LogSoftmax":
         value = ctx.op("Sub", [moved, ctx.op("Log", [total])])
     else:

@@ -18,7 +18,8 @@ from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.fixed_length import single_rows
 from passes.batching.packed.repeats import tile_to_lengths
 from passes.batching.packed.row_by_row import packed_data, rows, same_rows, sample_axis
-from passes.batching.packed.segments import lengths_moved_back, spread, with_lengths_in_front
+from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_front
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 from passes.reading.integers import Linear

@@ -18,7 +18,7 @@ from passes.batching.flat.reading import as_rows, in_order
 from passes.batching.flat.spreading import on_first, sides_of
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.segments import spread
+from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 
 __all__ = ["SomeSamples", "as_packed", "inverse_of", "rows_and_sides"]

@@ -25,10 +25,10 @@ from passes.batching.packed.single_places import cut_places, entry, reads_one_pl
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
+from passes.reading.entry_reads import number_at
 from passes.reading.integers import TRIP, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds
-from passes.reading.vector_reads import number_at
 
 __all__ = ["span"]
 

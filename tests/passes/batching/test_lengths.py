@@ -50,3 +50,27 @@ def test_grids_of_the_same_lengths_are_one(builder: Builder) -> None:
     assert Grid.of_sides(Builder("map", 18), [high, wide, 3], count) is not grid
     assert Grid.of_sides(builder, [1, 3, wide, high], count).rows is grid.rows
     assert Grid.of_sides(builder, [4, wide, high], count).rows is not grid.rows
+
+
+def test_products_have_lines(builder: Builder) -> None:
+    high, wide = lengths(builder, "h"), lengths(builder, "w")
+    assert high.lines is None
+    assert high.times(3).lines is None
+    several = high.by(builder, wide).times(3)
+    assert several.known_lines is None
+    assert several.lines is not None
+    rows, lines = several.lines
+    assert lines is high
+    assert several.known_lines == (rows, lines)
+    (wider, _) = rows.value.producer().inputs  # type: ignore[union-attr]
+    assert wider is wide.times(3).value
+
+
+def test_lines_keep_what_is_checked(builder: Builder) -> None:
+    """A product reads the lengths behind a check, not those that it checks."""
+    high, wide = lengths(builder, "h"), lengths(builder, "w")
+    checked = high.checked(builder, tensor_value("checked", ir.DataType.INT64, ["B"]))
+    assert checked.lines is None
+    whole = checked.by(builder, wide)
+    assert whole.lines is not None
+    assert whole.lines[1] is checked

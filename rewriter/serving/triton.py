@@ -21,7 +21,7 @@ from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.model_files import files, models, protos
 from rewriter.model_files.model_copies import share
 from rewriter.serving.apart import HeldSamples, SampleKind, held_outputs
-from rewriter.serving.lengths import BRIDGE, source_of
+from rewriter.serving.source_lengths import BRIDGE, source_of
 
 __all__ = ["BATCH", "for_triton", "write_repository"]
 

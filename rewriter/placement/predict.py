@@ -29,12 +29,14 @@ class HostNode:
         op: Its operator.
         reason: Why it is not on the device.
         is_shapes: Whether the device has a kernel, and the runtime keeps the node on the host.
+        is_counting: Whether it computes with whole numbers and flags alone, or hands them over.
     """
 
     path: str
     op: str
     reason: str
     is_shapes: bool = False
+    is_counting: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +100,8 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
                 continue
             reason = SHAPES if node in one.kept else str(one.found[node])
             path = one.prefix + local_name(node, number)
-            host.append(HostNode(path, node.op_type, reason, node in one.kept))
+            is_shapes, is_counting = node in one.kept, _is_counting(node)
+            host.append(HostNode(path, node.op_type, reason, is_shapes, is_counting))
         copies += one.copies
         if one.loop and one.copies:
             looped[one.loop_path] = looped.get(one.loop_path, 0) + one.copies
@@ -106,6 +109,16 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
     inside = sum(looped.values())
     return PredictedPlacement(
         table.provider, table.runtime, count, tuple(host), copies, inside, told, note
+    )
+
+
+_HANDING_OVER = ("Cast", "Shape")
+
+
+def _is_counting(node: ir.Node) -> bool:
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    return is_operator(node, _HANDING_OVER) or not any(
+        value.dtype is not None and value.dtype.is_floating_point() for value in values
     )
 
 

@@ -63,6 +63,6 @@ COUNTED: Mapping[str, tuple[_Counted, Needs]] = {
         _places,
         (("Add", _T.INT64), ("Gather", _T.INT32), *((op, _T.INT32) for op in ("Div", *PLACING))),
     ),
-    "Size": (_size, (("Shape", _T.FLOAT),)),
+    "Size": (_size, (("Cast", None), ("Shape", _T.FLOAT))),
 }
 """Forms that need the ranks of operands, and the kernels of these forms."""

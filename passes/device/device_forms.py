@@ -43,8 +43,7 @@ class DeviceFormsPass(FormsPass):
     7. What no wider type holds is written by other operators (``exact_forms``).
     8. A part of a shape is what Shape itself yields.
     9. A shape of a type without a kernel is that of floats.
-    10. The size of a vector is a part of its shape, and the places of what is not zero in it are
-        told by running sums.
+    10. The size of a vector is a part of its shape; places of what is not zero are running sums.
     """
 
     def __init__(self, has_kernel: HasKernel, *, short_int64: bool = False) -> None:
@@ -132,8 +131,7 @@ class DeviceFormsPass(FormsPass):
         if node.op_type == _SHAPE:
             stays = given in (_T.STRING, OF_THE_HOST)
             return None if stays else self._shape(node, builder)
-        is_inside = node.graph is not self._main
-        if node.op_type == _DECIDES and is_inside and not typing.rank(node.outputs[0]):
+        if node.op_type == _DECIDES and not self._is_of_flags(node, typing):
             return None
         exact = EXACT.get(node.op_type)
         if exact is None or opset < exact.since or not self._has_all(exact.needs, given):
@@ -152,6 +150,17 @@ class DeviceFormsPass(FormsPass):
             return None
         floats = builder.op("Cast", [data], {"to": _T.FLOAT.value})
         return [builder.op("Shape", [builder.op("Neg", [floats])], node.attributes)]
+
+    def _is_of_flags(self, node: ir.Node, typing: Typing) -> bool:
+        """Whether a node of a branch yields several flags of the device; by one the host decides."""
+        if node.graph is self._main:
+            return True
+        return bool(typing.rank(node.outputs[0])) and all(
+            maker is not None
+            and bool(maker.inputs)
+            and self._has_kernel(maker, _dtype(maker.inputs[0], typing))
+            for maker in (value.producer() for value in operands(node))
+        )
 
     def _is_there(self, data: ir.Value) -> bool:
         """Whether the device makes a value, or may be given it as an input of the model."""
@@ -217,7 +226,6 @@ _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
 _SHAPE = "Shape"
-# In a graph of a Loop or an If the host decides by one flag, which would take a copy.
 _DECIDES = "Or"
 # The first input that has the type, where that is not the first of all.
 _FIRST = {"Where": 1}

@@ -193,6 +193,21 @@ def test_a_vector_is_not_copied_for_its_size(table: str) -> None:
     assert run(model, feeds)["y"].shape == (5,)
 
 
+def test_the_host_tells_the_size_of_what_it_computes() -> None:
+    body = "a = Add (ends, ends) n = Size (a) y = Mul (n, n)"
+    model = from_proto(model_of("int64[N] ends", "int64 y", body))
+    assert not DeviceFormsPass(kernels_of("webgpu", model))(model).modified
+
+
+def test_flags_of_the_host_stay_there() -> None:
+    text = """c = Greater (ends, zeros) d = ReduceMax <keepdims = 0> (ends) e = Greater (d, one)
+        y = If (e) <then_branch = t () => (bool[N] p) { b = Less (ends, zeros) p = Or (c, b) },
+            else_branch = o () => (bool[N] q) { q = Identity (c) }>"""
+    model = from_proto(model_of("int64[N] ends", "bool[N] y", text))
+    DeviceFormsPass(kernels_of("webgpu", model))(model)
+    assert "Or" in [node.op_type for node in model.graph.all_nodes()]
+
+
 def test_without_the_setting_int64_stays_on_the_host() -> None:
     model = ir.from_proto(model_of(*CASES["greatest"][:3]))
     assert not DeviceFormsPass(kernels_of("webgpu", model))(model).modified

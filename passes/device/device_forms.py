@@ -152,7 +152,7 @@ class DeviceFormsPass(FormsPass):
         return [builder.op("Shape", [builder.op("Neg", [floats])], node.attributes)]
 
     def _is_of_flags(self, node: ir.Node, typing: Typing) -> bool:
-        """Whether a node of a branch yields several flags of the device; by one the host decides."""
+        """Whether a node yields several flags of the device; by a single one the host decides."""
         if node.graph is self._main:
             return True
         return bool(typing.rank(node.outputs[0])) and all(

@@ -27,6 +27,7 @@ from rewriter.apply.columns import write_column
 from rewriter.apply.parts import Job
 from rewriter.apply.results import columns_of
 from rewriter.apply.workers import Task, apply_parts
+from rewriter.model_files.models import take
 
 __all__ = ["RESULTS", "main"]
 
@@ -95,7 +96,7 @@ def measure(name: str, layers: int, count: int) -> Costs:
         column = pa.array([sample.tolist() for sample in samples], kind)
         pq.write_table(pa.table({"xs": column}), folder / "in.parquet", row_group_size=4096)
         task = Task(folder / "model.onnx", folder / "in.parquet", folder / "out")
-        task = task.with_columns(columns_of(first, batched.outputs))
+        task = task.with_columns(columns_of(first, take(packed).model))
         alone = _best(lambda: _applied(task, count)) / count
         start, local = (
             min(_started(task, engine, workers) for _ in range(_REPEATS))

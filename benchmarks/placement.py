@@ -112,10 +112,15 @@ def _shapes_at_most(one: PredictedPlacement) -> bool:
     return all(node.is_shapes for node in one.host)
 
 
+def _counts_at_most(one: PredictedPlacement) -> bool:
+    return all(node.is_shapes or node.is_counting for node in one.host)
+
+
 COUNTED: dict[str, Callable[[PredictedPlacement], bool]] = {
     "placed": lambda one: True,
     "wholly on the device": lambda one: not one.host,
     "on the host: arithmetic on shapes at most": _shapes_at_most,
+    "on the host: arithmetic on whole numbers at most": _counts_at_most,
     "no copy": lambda one: not one.copies,
     "copying in each iteration": lambda one: one.copies_per_iteration > 0,
 }

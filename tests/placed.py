@@ -17,7 +17,7 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from rewriter.backends.optimized_graph import all_nodes_of, before_placement
+from rewriter.backends.optimized_graph import all_nodes_of, before_placement, layer_settings
 from rewriter.backends.providers import (
     load_libraries,
     provider_of,
@@ -40,6 +40,7 @@ def actual(model: onnx.ModelProto, device: str) -> dict[str, Any]:
     level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.graph_optimization_level = level
     entries = {"session.record_ep_graph_assignment_info": "1", **settings_of(device)}
+    entries |= layer_settings(model)
     for key, value in entries.items():
         options.add_session_config_entry(key, value)
     nodes: dict[bool, collections.Counter[str]] = collections.defaultdict(collections.Counter)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.opening import open_functions
 from passes.batching.operators import Operators
+from passes.device.counted_forms import COUNTED
 from passes.device.exact_forms import EXACT, Needs
 from passes.device.forms_pass import FormsPass, HasKernel
 from passes.device.moved_forms import MOVED, moved_form
@@ -42,6 +43,7 @@ class DeviceFormsPass(FormsPass):
     7. What no wider type holds is written by other operators (``exact_forms``).
     8. A part of a shape is what Shape itself yields.
     9. A shape of a type without a kernel is that of floats.
+    10. The size of a vector is a part of its shape; places of what is not zero are running sums.
     """
 
     def __init__(self, has_kernel: HasKernel, *, short_int64: bool = False) -> None:
@@ -121,15 +123,20 @@ class DeviceFormsPass(FormsPass):
             moved = moved_form(node, given, self._has_kernel, builder, is_short=short)
             if moved is not None:
                 return moved
+        if node.op_type in COUNTED:
+            form, needs = COUNTED[node.op_type]
+            takes = opset >= _PARTS_GIVEN and self._has_all(needs, given)
+            takes &= self._is_there(operands(node)[0])
+            return form(node, typing, Operators(builder, opset)) if takes else None
         if node.op_type == _SHAPE:
             stays = given in (_T.STRING, OF_THE_HOST)
             return None if stays else self._shape(node, builder)
-        if node.op_type == _DECIDES and node.graph is not self._main:
+        if node.op_type == _DECIDES and not self._is_of_flags(node, typing):
             return None
-        form = EXACT.get(node.op_type)
-        if form is None or opset < form.since or not self._has_all(form.needs, given):
+        exact = EXACT.get(node.op_type)
+        if exact is None or opset < exact.since or not self._has_all(exact.needs, given):
             return None
-        return form.write(node, given, Operators(builder, opset))
+        return exact.write(node, given, Operators(builder, opset))
 
     def _shape(self, node: ir.Node, builder: Builder) -> list[ir.Value] | None:
         """Ask floats for their shape; onnxruntime drops a Cast in front of a Shape, no Neg.
@@ -137,14 +144,29 @@ class DeviceFormsPass(FormsPass):
         What the host holds it asks itself, without a copy.
         """
         data = operands(node)[0]
-        maker = data.producer()
-        on_device = maker is not None and self._has_kernel(maker, None)
-        if not on_device and (self._main is None or data not in self._main.inputs):
+        if not self._is_there(data):
             return None
         if not self._has_all((("Cast", None), ("Neg", _T.FLOAT), ("Shape", _T.FLOAT)), _T.FLOAT):
             return None
         floats = builder.op("Cast", [data], {"to": _T.FLOAT.value})
         return [builder.op("Shape", [builder.op("Neg", [floats])], node.attributes)]
+
+    def _is_of_flags(self, node: ir.Node, typing: Typing) -> bool:
+        """Whether a node yields several flags of the device; by a single one the host decides."""
+        if node.graph is self._main:
+            return True
+        return bool(typing.rank(node.outputs[0])) and all(
+            maker is not None
+            and bool(maker.inputs)
+            and self._has_kernel(maker, _dtype(maker.inputs[0], typing))
+            for maker in (value.producer() for value in operands(node))
+        )
+
+    def _is_there(self, data: ir.Value) -> bool:
+        """Whether the device makes a value, or may be given it as an input of the model."""
+        maker = data.producer()
+        on_device = maker is not None and self._has_kernel(maker, None)
+        return on_device or (self._main is not None and data in self._main.inputs)
 
     def _has_all(self, needs: Needs, given: ir.DataType) -> bool:
         """Whether the device has the kernels of a form."""
@@ -204,7 +226,6 @@ _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
 _SHAPE = "Shape"
-# In a graph of a Loop or an If the host decides by it, which would take a copy.
 _DECIDES = "Or"
 # The first input that has the type, where that is not the first of all.
 _FIRST = {"Where": 1}
@@ -217,7 +238,7 @@ def _is_known(node: ir.Node) -> bool:
 
 
 def _is_plain(node: ir.Node) -> bool:
-    return is_operator(node, _PLAIN)
+    return is_operator(node, (*_PLAIN, *COUNTED))
 
 
 def _picks_of_vector(node: ir.Node) -> bool:

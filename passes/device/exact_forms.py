@@ -19,7 +19,7 @@ from passes.device.sorted_unique import sorted_unique
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
 
-__all__ = ["EXACT", "ExactForm", "Needs"]
+__all__ = ["EXACT", "PLACING", "ExactForm", "Needs", "kept_places"]
 
 Needs = tuple[tuple[str, ir.DataType | None], ...]
 """Kernels: an operator and what it computes with, None for the type of the node."""
@@ -143,16 +143,22 @@ def _running_sum(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.V
 
 
 def _kept(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
-    """Gather the places of what is kept, each written to the number of kept ones in front.
-
-    Of ``[yes, no, yes]`` the places 0 and 2 go to 0 and 1, and 1 behind all, where none is read.
-    """
+    """Gather the places of what is kept."""
     data, condition = operand(node, 0), operand(node, 1)
     axis = node.attributes.get_int("axis")
     if axis is None:
         data = ops.op("Reshape", [data, ops.ints(-1)])
-    zero, one = (ops.builder.constant(np.array(n, np.int32)) for n in (0, 1))
     flags = ops.op("Cast", [condition], {"to": _T.INT32.value})
+    return [ops.op("Gather", [data, kept_places(flags, ops)], {"axis": axis or 0})]
+
+
+def kept_places(flags: ir.Value, ops: Operators) -> ir.Value:
+    """Record the places that are 1 in a vector of 0 and 1, in their order; all are int32.
+
+    Each place is written to the number of kept ones in front. Of ``[1, 0, 1]`` the places 0 and
+    2 go to 0 and 1, and 1 behind all, where none is read.
+    """
+    zero, one = (ops.builder.constant(np.array(n, np.int32)) for n in (0, 1))
     spare = ops.builder.constant(np.zeros(1, np.int32))
     below = ops.op("CumSum", [flags, zero])
     to = ops.op("Sub", [ops.op("Mul", [below, flags]), one])
@@ -160,8 +166,7 @@ def _kept(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] |
     room = ops.op("Concat", [flags, spare], {"axis": 0})
     placed = ops.op("ScatterElements", [room, to, ops.op("Sub", [numbers, one])], {"axis": 0})
     count = ops.op("ReduceSum", [flags, ops.ints(0)], {"keepdims": 0})
-    places = ops.op("Gather", [placed, ops.op("Range", [zero, count, one])], {"axis": 0})
-    return [ops.op("Gather", [data, places], {"axis": axis or 0})]
+    return ops.op("Gather", [placed, ops.op("Range", [zero, count, one])], {"axis": 0})
 
 
 def _parts(numbers: ir.Value, ops: Operators) -> list[ir.Value]:
@@ -173,7 +178,8 @@ def _parts(numbers: ir.Value, ops: Operators) -> list[ir.Value]:
 _EXTREME = ExactForm(
     _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
 )
-_PLACING = ("Concat", "CumSum", "Max", "Mul", "Range", "ReduceSum", "ScatterElements", "Sub")
+PLACING = ("Concat", "CumSum", "Max", "Mul", "Range", "ReduceSum", "ScatterElements", "Sub")
+"""What `kept_places` computes with."""
 EXACT: Mapping[str, ExactForm] = {
     "Abs": ExactForm(_absolute, (("Max", None), ("Sub", None)), since=14),
     "Neg": ExactForm(_negative, (("Sub", None),), since=14),
@@ -187,7 +193,7 @@ EXACT: Mapping[str, ExactForm] = {
     ),
     "ConstantOfShape": ExactForm(_filled, (("Expand", None),), since=9),
     "Compress": ExactForm(
-        _kept, (("Gather", None), *((op, _T.INT32) for op in _PLACING)), since=13
+        _kept, (("Gather", None), *((op, _T.INT32) for op in PLACING)), since=13
     ),
     "Or": ExactForm(_either, (("And", _T.BOOL), ("Not", _T.BOOL)), since=7),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),

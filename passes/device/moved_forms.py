@@ -40,6 +40,7 @@ class _Moved:
 _MOVING = {
     "Concat": _Moved(None),
     "Expand": _Moved(),
+    "Flatten": _Moved(),
     "GatherElements": _Moved(),
     "GatherND": _Moved(),
     "Slice": _Moved(),

@@ -140,7 +140,8 @@ class OutputFolder:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        ids = pa.array(ids) if isinstance(ids, list) else ids
+        if isinstance(ids, list):
+            ids = pa.array(ids) if ids else pa.array(ids, type=pa.int64())
         columns = {id_name: ids, **result_columns(self._outputs, results)}
         partial = self.path(part).with_suffix(f".{os.getpid()}.partial")
         pq.write_table(pa.table(columns), partial)

@@ -54,11 +54,18 @@ def check_names(ids: str, outputs: Sequence[str]) -> None:
         )
 
 
-def columns_of(results: Sequence[Prediction], outputs: Sequence[str]) -> tuple[Column, ...]:
-    """Return the name, element type and rank of each output, as the first sample shows them."""
+def columns_of(results: Sequence[Prediction], model: ir.Model) -> tuple[Column, ...]:
+    """Return the name, element type and rank of each output.
+
+    The first sample shows them; without one they are as the model declares them, where it does.
+    """
     first = next((one.outputs for one in results if one.outputs is not None), None)
     if first is None:
-        return tuple((name, None, 0) for name in outputs)
+        try:
+            return declared_columns(model)
+        except RewriteError:
+            names = [str(value.name) for value in model.graph.outputs]
+            return tuple((name, None, 0) for name in names if name not in _lengths(model))
     arrays = {name: np.asarray(value) for name, value in first.items()}
     return tuple((name, array.dtype, array.ndim) for name, array in arrays.items())
 
@@ -69,13 +76,16 @@ def declared_columns(model: ir.Model) -> tuple[Column, ...]:
     Raises:
         RewriteError: The rank of an output is not declared.
     """
-    passed = TensorIo.read(model).outputs
-    lengths = {one.lengths for one in passed.values()}
+    passed, lengths = TensorIo.read(model).outputs, _lengths(model)
     return tuple(
         _declared(value, passed[value.name].dims if value.name in passed else None)
         for value in model.graph.outputs
         if value.name not in lengths
     )
+
+
+def _lengths(model: ir.Model) -> set[str]:
+    return {one.lengths for one in TensorIo.read(model).outputs.values()}
 
 
 def _declared(value: ir.Value, dims: tuple[Any, ...] | None) -> Column:

@@ -16,7 +16,7 @@ import onnx
 from passes.graph.builder import STEPS_KEY
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
-from rewriter.backends.optimized_graph import all_nodes_of
+from rewriter.backends.optimized_graph import all_nodes_of, layer_settings
 from rewriter.backends.profiling import Placement, read_profile
 from rewriter.backends.providers import (
     DEVICES,
@@ -96,11 +96,12 @@ class OnnxruntimeSession:
         nodes = [node for owner in (model.graph, *model.functions) for node in all_nodes_of(owner)]
         self._is_fragile = any(map(_may_end_its_process, nodes))
         self._is_brittle = any(map(_divides_by_what_it_scans, nodes))
+        self._settings = {**settings_of(device), **layer_settings(model)}
         provider = provider_of(device)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                extra = {**settings_of(device), **({NO_FALLBACK: "1"} if whole else {})}
+                extra = {**self._settings, **({NO_FALLBACK: "1"} if whole else {})}
                 self._session = create_session(
                     self._source[0], folder, provider, extra, threads=threads
                 )
@@ -139,12 +140,11 @@ class OnnxruntimeSession:
         Raises:
             BackendError: The model fails on these inputs.
         """
-        data, folder, device = self._source
+        data, folder, _ = self._source
         with tempfile.TemporaryDirectory() as place:
             try:
                 profile = str(Path(place) / "profile")
-                extra = settings_of(device)
-                session = create_session(data, folder, self._provider, extra, profile)
+                session = create_session(data, folder, self._provider, self._settings, profile)
                 self._run_on_device(session, as_arrays(feeds))
             except Exception as error:
                 raise BackendError(f"onnxruntime fails: {plain(error)}") from error

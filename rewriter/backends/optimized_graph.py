@@ -10,16 +10,18 @@ from typing import Any
 
 import onnx
 
+from passes.device.host_loops import HOST_LAYER, LAYER_KEY
 from passes.graph.opsets import schema_of
 from rewriter.backends.providers import missing, plain
 from rewriter.backends.session import BackendError
 
-__all__ = ["OPENED_KEY", "all_nodes_of", "before_placement"]
+__all__ = ["OPENED_KEY", "all_nodes_of", "before_placement", "layer_settings"]
 
 OPENED_KEY = "seqmap.opened"
 """On a node that yields the result of an operator that onnxruntime opened: its inputs, as JSON."""
 _HIDDEN = "seqmap.hidden "
 _READER = "seqmap.reader "
+_LAYER = "seqmap.layer "
 # Operators that other providers compute and the CPU's has to open: a like operator, unopened.
 _STAND_INS = {"HardSwish": "Softsign"}
 
@@ -53,6 +55,7 @@ def before_placement(
         options.add_session_config_entry(key, str(folder))
     functions = _functions(model.graph)
     _hide(model.graph)
+    _keep_layers(model.graph)
     if every_cast:
         _keep_casts(model.graph)
     with tempfile.TemporaryDirectory() as place:
@@ -69,6 +72,8 @@ def before_placement(
     for node in all_nodes_of(written.graph):
         if node.doc_string.startswith(_HIDDEN):
             node.op_type = node.doc_string.removeprefix(_HIDDEN)
+        if node.doc_string.startswith(_LAYER):
+            node.metadata_props.add(key=LAYER_KEY, value=node.doc_string.removeprefix(_LAYER))
         given = functions.get(node.output[0]) if node.output else None
         if given is not None and given.op_type != node.op_type:
             node.metadata_props.add(key=OPENED_KEY, value=json.dumps(list(given.input)))
@@ -78,9 +83,25 @@ def before_placement(
 def _hide(graph: onnx.GraphProto) -> None:
     """Put stand-ins for what the CPU's provider would open."""
     for node in all_nodes_of(graph):
-        if node.op_type in _STAND_INS and not node.domain:
+        if node.op_type in _STAND_INS and not node.domain and not _layer_of(node):
             node.doc_string = _HIDDEN + node.op_type
             node.op_type = _STAND_INS[node.op_type]
+
+
+def _keep_layers(graph: onnx.GraphProto) -> None:
+    """Hand the layer of a loop on in its description: onnxruntime writes no annotations."""
+    for node in all_nodes_of(graph):
+        if node.op_type in ("Loop", "Scan") and (layer := _layer_of(node)):
+            node.doc_string = _LAYER + layer
+
+
+def layer_settings(model: onnx.ModelProto) -> dict[str, str]:
+    """Return the entry of a session's configuration that keeps loops of a model on the host."""
+    return dict([HOST_LAYER]) if any(map(_layer_of, all_nodes_of(model.graph))) else {}
+
+
+def _layer_of(node: onnx.NodeProto) -> str:
+    return next((entry.value for entry in node.metadata_props if entry.key == LAYER_KEY), "")
 
 
 def _keep_casts(graph: onnx.GraphProto) -> None:

@@ -104,7 +104,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         first = _first_right(predictor, rows, args.batch_size)
     if isinstance(rows, ParquetRows) and (complaint := rows.unfit_ids()):
         console.warn(complaint)
-    task = task.with_columns(columns_of(first, predictor.outputs))
+    task = task.with_columns(columns_of(first, model))
     job = folder.begin(job, resume=args.resume)
     missing = folder.missing(job)
     done = count = 0

@@ -11,6 +11,7 @@ from passes.device.device_forms import DeviceFormsPass
 from passes.device.device_numbers import DeviceNumbersPass
 from passes.device.forms_pass import HasKernel
 from passes.device.gathered_ranges import GatheredRangesPass
+from passes.device.host_loops import HostLoopsPass
 from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
 from passes.device.joined_shapes import JoinedShapesPass
 from passes.device.shapes_on_host import ShapesOnHostPass
@@ -22,9 +23,11 @@ from passes.typing import TypeValuesPass
 from rewriter.model_files.model_copies import share
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, load_table
-from rewriter.placement.predict import kernel_of
+from rewriter.placement.node_kernels import kernel_of
+from rewriter.placement.placed_graphs import placed_graphs
 
 __all__ = [
+    "copying_loops",
     "host_nodes",
     "keeps_numbers",
     "kernels_of",
@@ -48,8 +51,8 @@ def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
         is_short = load_table(name).short_int64
         shortened = [ShortConstantsPass(on_host)] if is_short else []
         joined = [JoinedShapesPass(has_kernel)] if is_short else []
-        forms = passes_behind_all(name, model)
-        return [*shortened, *joined, *forms, *shortened, ShapesOnHostPass(has_kernel)]
+        forms = _forms(name, model)
+        return [*shortened, *joined, forms, *shortened, ShapesOnHostPass(has_kernel)]
     return [
         DecidedOnDevicePass(on_host),
         DeviceFormsPass(has_kernel),
@@ -71,8 +74,13 @@ def passes_behind_all(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]
     """
     if keeps_numbers(name):
         return []
-    short = load_table(name).short_int64
-    return [DeviceFormsPass(kernels_of(name, model), short_int64=short)]
+    is_plugin = load_table(name).kind == "plugin"
+    kept = [HostLoopsPass(functools.partial(copying_loops, name))] if is_plugin else []
+    return [_forms(name, model), *kept]
+
+
+def _forms(name: str, model: ir.Model) -> DeviceFormsPass:
+    return DeviceFormsPass(kernels_of(name, model), short_int64=load_table(name).short_int64)
 
 
 def kernels_of(name: str, model: ir.Model) -> HasKernel:
@@ -130,6 +138,22 @@ def host_nodes(name: str, model: ir.Model) -> dict[ir.Node, bool]:
         kept |= dict.fromkeys(shape_arithmetic(graph, kernels), True)
     nodes = zip(all_nodes(copy), all_nodes(model), strict=True)
     return {own: kept[other] for other, own in nodes if other in kept}
+
+
+def copying_loops(name: str, model: ir.Model) -> list[ir.Node]:
+    """Return the Loops and Scans that a device has no kernel for and that copy in each iteration.
+
+    Args:
+        name: The table of the device.
+        model: The model; it is not changed.
+    """
+    table, copy = load_table(name), share(model)
+    TypeValuesPass()(copy)
+    copying = {one.loop for one in placed_graphs(copy, table) if one.copies}
+    nodes = zip(all_nodes(copy), all_nodes(model), strict=True)
+    return [
+        own for other, own in nodes if other in copying and ("", own.op_type) not in table.kernels
+    ]
 
 
 def reads_on_host(name: str, model: ir.Model) -> ReadsOnHost:

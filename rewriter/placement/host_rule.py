@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.device.host_loops import stays_on_host
 from passes.graph.graphs import captured_values, subgraphs
 from rewriter.backends.optimized_graph import OPENED_KEY
 from rewriter.placement.kernel_table import Kernel
@@ -29,7 +30,11 @@ _DEVICE_ONLY = {
 
 
 def shape_arithmetic(
-    graph: ir.Graph, kernels: Mapping[ir.Node, Kernel], *, twice: bool = False
+    graph: ir.Graph,
+    kernels: Mapping[ir.Node, Kernel],
+    *,
+    twice: bool = False,
+    has_layers: bool = False,
 ) -> set[ir.Node]:
     """Return the nodes that onnxruntime keeps on the host although the device has kernels.
 
@@ -43,10 +48,16 @@ def shape_arithmetic(
         kernels: The kernel of each of its nodes that has one on the device.
         twice: Whether the provider is asked twice, as one that comes as a plugin and prefers
             channels last is: the second time about what it left the first time.
+        has_layers: Whether a node of the model is annotated to stay on the host. The provider is
+            shown each graph without these, and what others make is an input of it.
     """
-    steps = [_step(node, kernels.get(node)) for node in graph]
+    steps = [_step(node, kernels.get(node)) for node in graph if not stays_on_host(node)]
+    given = {*graph.inputs}
+    if has_layers:
+        given.update(value for value in captured_values(graph) if not is_initializer(value))
+        given.update(*(node.outputs for node in graph if stays_on_host(node)))
     closed = _closed(steps)
-    kept = _asked(closed, graph, twice)
+    kept = _asked(closed, given, twice)
     if closed == steps:
         return kept
     before = set(closed)
@@ -57,13 +68,13 @@ def shape_arithmetic(
         else step
         for step in steps
     ]
-    return kept | _asked(later, graph, twice)
+    return kept | _asked(later, given, twice)
 
 
-def _asked(steps: Sequence[_Step], graph: ir.Graph, twice: bool) -> set[ir.Node]:
+def _asked(steps: Sequence[_Step], given: set[ir.Value], twice: bool) -> set[ir.Node]:
     """Return the nodes of steps that are kept when the device has been asked, once or twice."""
-    kept = _kept(steps, graph)
-    return _kept(_left(steps, kept), graph) if twice else kept
+    kept = _kept(steps, given)
+    return _kept(_left(steps, kept), given) if twice else kept
 
 
 def _left(steps: Sequence[_Step], kept: set[ir.Node]) -> list[_Step]:
@@ -130,7 +141,7 @@ def _opened(last: ir.Node) -> set[ir.Node]:
     return found
 
 
-def _kept(steps: Sequence[_Step], graph: ir.Graph) -> set[ir.Node]:
+def _kept(steps: Sequence[_Step], given: set[ir.Value]) -> set[ir.Node]:
     """Return the nodes of steps with a kernel that are kept on the host; see above."""
     readers: dict[ir.Value | None, list[int]] = {}
     for number, step in enumerate(steps):
@@ -152,7 +163,7 @@ def _kept(steps: Sequence[_Step], graph: ir.Graph) -> set[ir.Node]:
         if number in seen or step.is_settled:
             continue
         seen.add(number)
-        if step.kernel and not _stays(step, on_host, graph):
+        if step.kernel and not _stays(step, on_host, given):
             continue
         if step.kernel:
             kept.add(step.node)
@@ -163,7 +174,7 @@ def _kept(steps: Sequence[_Step], graph: ir.Graph) -> set[ir.Node]:
     return kept
 
 
-def _stays(step: _Step, on_host: set[ir.Value], graph: ir.Graph) -> bool:
+def _stays(step: _Step, on_host: set[ir.Value], given: set[ir.Value]) -> bool:
     """Return whether all inputs of a node are on the host, and its kernel wants none there."""
     assert step.kernel is not None
     for position, value in enumerate(step.inputs):
@@ -171,7 +182,7 @@ def _stays(step: _Step, on_host: set[ir.Value], graph: ir.Graph) -> bool:
             continue
         if value.dtype in _DEVICE_ONLY:
             return False
-        if _is_small_constant(value) or value in graph.inputs:
+        if _is_small_constant(value) or value in given:
             continue
         if value not in on_host or position in step.kernel.host_inputs:
             return False

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.typing import TypeValuesPass
-from rewriter.backends.optimized_graph import before_placement
+from rewriter.backends.optimized_graph import before_placement, layer_settings
 from rewriter.backends.providers import settings_of
 from rewriter.backends.session import BackendError
 from rewriter.model_files import protos
@@ -62,7 +62,8 @@ def place(model: ir.Model, target: Target) -> PredictedPlacement | None:
     TypeValuesPass()(loaded)
     notes += [*_layout_note(loaded, table), *_cast_note(model, table)]
     found = predict(loaded, table, "; ".join(notes))
-    return dataclasses.replace(found, settings=settings_of(target.device))
+    settings = {**settings_of(target.device), **layer_settings(copy)}
+    return dataclasses.replace(found, settings=settings)
 
 
 def _too_much(model: ir.Model) -> str:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import is_operator, local_name, subgraphs
+from passes.graph.graphs import is_operator, local_name
 from passes.graph.made import operand
-from passes.graph.opsets import schema_of
-from rewriter.placement.copies import count_copies
-from rewriter.placement.host_rule import shape_arithmetic
-from rewriter.placement.kernel_table import Kernel, KernelTable
+from rewriter.placement.kernel_table import KernelTable
+from rewriter.placement.placed_graphs import placed_graphs
 
-__all__ = ["HostNode", "PredictedPlacement", "kernel_of", "predict"]
+__all__ = ["HostNode", "PredictedPlacement", "predict"]
 
 
 SHAPES = "arithmetic on shapes, which onnxruntime keeps there"
@@ -31,12 +29,14 @@ class HostNode:
         op: Its operator.
         reason: Why it is not on the device.
         is_shapes: Whether the device has a kernel, and the runtime keeps the node on the host.
+        is_counting: Whether it computes with whole numbers and flags alone, or hands them over.
     """
 
     path: str
     op: str
     reason: str
     is_shapes: bool = False
+    is_counting: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,15 +80,6 @@ class PredictedPlacement:
         }
 
 
-@dataclasses.dataclass(frozen=True)
-class _Place:
-    """A graph of the model, where it stands."""
-
-    graph: ir.Graph
-    prefix: str
-    loop: str
-
-
 def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPlacement:
     """Return where the nodes of a model will run.
 
@@ -101,29 +92,19 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
     count, copies = 0, 0
     host: list[HostNode] = []
     looped: dict[str, int] = {}
-    for place in _places(_Place(model.graph, "", "")):
-        found = {
-            node: kernel_of(node, table, model.opset_imports)
-            for node in place.graph
-            if node.op_type != "Constant" or node.domain
-        }
-        kernels = {node: one for node, one in found.items() if isinstance(one, Kernel)}
-        kept = set[ir.Node]()
-        if table.kind != "list":
-            kept = shape_arithmetic(place.graph, kernels, twice=table.kind == "plugin")
-        placed = {node: one for node, one in kernels.items() if node not in kept}
-        merged = _merged_casts(place.graph, placed) if table.kind == "plugin" else set()
-        count += len(placed.keys() - merged)
-        for number, node in enumerate(place.graph):
-            if node not in found or node in placed or node in merged:
+    for one in placed_graphs(model, table):
+        merged = _merged_casts(one.graph, one.placed) if table.kind == "plugin" else set()
+        count += len(one.placed.keys() - merged)
+        for number, node in enumerate(one.graph):
+            if node not in one.found or node in one.placed or node in merged:
                 continue
-            reason = SHAPES if node in kept else str(found[node])
-            path = place.prefix + local_name(node, number)
-            host.append(HostNode(path, node.op_type, reason, node in kept))
-        made = count_copies(place.graph, placed, merges=table.device == "CUDA")
-        copies += made
-        if place.loop and made:
-            looped[place.loop] = looped.get(place.loop, 0) + made
+            reason = SHAPES if node in one.kept else str(one.found[node])
+            path = one.prefix + local_name(node, number)
+            is_shapes, is_counting = node in one.kept, _is_counting(node)
+            host.append(HostNode(path, node.op_type, reason, is_shapes, is_counting))
+        copies += one.copies
+        if one.loop and one.copies:
+            looped[one.loop_path] = looped.get(one.loop_path, 0) + one.copies
     told = tuple(looped.items())
     inside = sum(looped.values())
     return PredictedPlacement(
@@ -131,68 +112,14 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
     )
 
 
-def _places(place: _Place) -> Iterator[_Place]:
-    yield place
-    for number, node in enumerate(place.graph):
-        path = place.prefix + local_name(node, number)
-        for name, inner in subgraphs(node):
-            loop = path if node.op_type in ("Loop", "Scan") else place.loop
-            yield from _places(_Place(inner, f"{path}/{name}/", loop))
+_HANDING_OVER = ("Cast", "Shape")
 
 
-def kernel_of(node: ir.Node, table: KernelTable, imports: dict[str, int]) -> Kernel | str:
-    """Return the kernel of a device for a node, or why there is none."""
-    version = _version(node, imports)
-    found = table.find(node, version)
-    if isinstance(found, Kernel) and (name := _host_attribute(node, table.device)):
-        return f"no {table.device} kernel for this {name!r}"
-    return found
-
-
-def _version(node: ir.Node, imports: dict[str, int]) -> int | None:
-    """Return the version of a node's operator; None where there is no schema."""
-    opset = imports.get(node.domain, imports.get("ai.onnx", 1) if not node.domain else 1)
-    schema = schema_of(node.op_type, opset, node.domain)
-    return None if schema is None else schema.since_version
-
-
-# What cuDNN's recurrent layers compute; for two directions the list comes twice.
-_ACTIVATIONS = {
-    "RNN": ["tanh"],
-    "GRU": ["sigmoid", "tanh"],
-    "LSTM": ["sigmoid", "tanh", "tanh"],
-}
-
-
-def _host_attribute(node: ir.Node, device: str) -> str:
-    """Return the attribute for which a device leaves a node on the host; empty where none is."""
-    if device != "CUDA" or node.domain:
-        return ""
-    if node.op_type in _ACTIVATIONS:
-        return _of_recurrent(node)
-    if node.op_type in ("ArgMax", "ArgMin"):
-        name = "select_last_index"
-        return name if node.attributes.get_int(name, 0) else ""
-    if node.op_type == "ConvTranspose":
-        pads = list(node.attributes.get_ints("pads", []))
-        half = len(pads) // 2
-        return "pads" if pads[:half] != pads[half:] else ""
-    return ""
-
-
-def _of_recurrent(node: ir.Node) -> str:
-    for name in ("activation_alpha", "activation_beta", "clip"):
-        if name in node.attributes:
-            return name
-    usual = _ACTIVATIONS[node.op_type]
-    given = [str(one).lower() for one in node.attributes.get_strings("activations", [])]
-    if given and given not in (usual, usual * 2):
-        return "activations"
-    if node.op_type == "GRU" and not node.attributes.get_int("linear_before_reset", 0):
-        return "linear_before_reset"
-    if node.attributes.get_int("input_forget", 0):
-        return "input_forget"
-    return "layout" if node.attributes.get_int("layout", 0) else ""
+def _is_counting(node: ir.Node) -> bool:
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    return is_operator(node, _HANDING_OVER) or not any(
+        value.dtype is not None and value.dtype.is_floating_point() for value in values
+    )
 
 
 def _merged_casts(nodes: Iterable[ir.Node], placed: Collection[ir.Node]) -> set[ir.Node]:

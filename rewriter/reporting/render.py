@@ -161,6 +161,11 @@ def _remedy_line(remedy: Record) -> str:
 
 _SHOWN = 12
 """Reasons that are told one by one."""
+_SETTINGS = {
+    "ep.webgpuexecutionprovider.enableInt64": "which computes int64 in 32 bits",
+    "session.layer_assignment_settings": "which keeps loops on the host that would copy",
+}
+"""What an entry of the session's configuration does."""
 
 
 def _placement_lines(placement: Record, target: str) -> list[str]:
@@ -193,7 +198,7 @@ def _placement_lines(placement: Record, target: str) -> list[str]:
         for one in placement["loops_that_copy"]
     ]
     lines += [
-        f"with {key} = {value} in the session's configuration, which computes int64 in 32 bits"
+        f"with {key} = {value} in the session's configuration, {_SETTINGS[key]}"
         for key, value in placement["settings"].items()
     ]
     return [*lines, *filter(None, [placement["note"]])]

@@ -7,6 +7,7 @@ shape of each request's part beside it; what is stacked comes along the first ax
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.model_files import files, models, protos
 from rewriter.model_files.model_copies import share
 from rewriter.serving.apart import HeldSamples, SampleKind, held_outputs
+from rewriter.serving.source_lengths import BRIDGE, source_of
 
 __all__ = ["BATCH", "for_triton", "write_repository"]
 
@@ -45,8 +47,6 @@ _MEND = {
     "input": "make it part of the samples, or a constant, where the model is made",
     "output": "yield a sequence with an element for each sample where the model is made",
 }
-# What hands on the numbers that it reads, in their order.
-_SAME_NUMBERS = {"Cast", "Identity", "Reshape"}
 
 
 def write_repository(model: ir.Model, folder: Path, given: ir.Model) -> None:
@@ -81,8 +81,8 @@ def for_triton(model: ir.Model, name: str, given: ir.Model) -> tuple[ir.Model, s
     copy = protos.from_proto(protos.to_proto(share(model)))
     passed = _with_rows(copy, TensorIo.read(model), given)
     _refuse(copy, passed)
-    builder = Builder("triton")
-    lines = [f'name: "{name}"', 'backend: "onnxruntime"', f"max_batch_size: {BATCH}"]
+    builder = Builder(BRIDGE)
+    lines = [f"name: {_quoted(name)}", 'backend: "onnxruntime"', f"max_batch_size: {BATCH}"]
     values = {value.name: value for value in copy.graph.inputs}
     for one, sequence in passed.inputs.items():
         lines += _input(one, values[one], sequence)
@@ -173,7 +173,8 @@ def _input(name: str, value: ir.Value, sequence: PassedSequence) -> list[str]:
     if is_packed:
         lines.append(
             "batch_input { kind: BATCH_ITEM_SHAPE "
-            f'target_name: "{sequence.lengths}" data_type: TYPE_INT32 source_input: "{name}" }}'
+            f"target_name: {_quoted(sequence.lengths)} data_type: TYPE_INT32 "
+            f"source_input: {_quoted(name)} }}"
         )
     return lines
 
@@ -191,7 +192,11 @@ def _tensor(name: str, value: ir.Value, sequence: PassedSequence) -> str:
             f"{name!r} is of type {value.dtype}, which Triton does not pass to onnxruntime: add a "
             "Cast where the model is made"
         )
-    return f'name: "{name}" data_type: {kind} dims: [ {listed} ]{scalar}'
+    return f"name: {_quoted(name)} data_type: {kind} dims: [ {listed} ]{scalar}"
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
 
 
 def _bridge(
@@ -228,29 +233,14 @@ def _output(
                 "scatters numbers only: yield numbers, or texts of one shape"
             )
         (lengths,) = (one for one in model.graph.outputs if one.name == sequence.lengths)
-        source = _source_of(lengths, passed)
+        source = source_of(lengths, passed)
         if source is None:
             raise RewriteError(
-                f"output {name!r} has other lengths than an input, which Triton cannot pass on: "
-                "give the samples of this output one shape, or batch on the client's side"
+                f"output {name!r} has other lengths than an input, which Triton cannot pass on, "
+                "or is not proven to have the same: give the samples of this output one shape, or "
+                "batch on the client's side"
             )
         yield (
             "batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
-            f'target_name: "{name}" source_input: "{source}" }}'
+            f"target_name: {_quoted(name)} source_input: {_quoted(source)} }}"
         )
-
-
-def _source_of(lengths: ir.Value, passed: TensorIo) -> str | None:
-    """Return the input whose lengths an output has, None where that is not proven."""
-    sources = {one.lengths: name for name, one in passed.inputs.items() if one.lengths}
-    value: ir.Value | None = lengths
-    while value is not None and value.name not in sources:
-        maker = value.producer()
-        if maker is None or maker.op_type == "Gather":
-            # The bridge: the first column of the shapes.
-            value = (
-                maker.inputs[0] if maker is not None and maker.name == "triton/Gather" else None
-            )
-            continue
-        value = maker.inputs[0] if maker.op_type in _SAME_NUMBERS else None
-    return None if value is None else sources[str(value.name)]

@@ -13,6 +13,7 @@ from passes.device.device_forms import DeviceFormsPass
 from rewriter.backends import BackendError, open_session, run
 from rewriter.backends.onnxruntime import OnnxruntimeSession
 from rewriter.model_files.checking import check
+from rewriter.model_files.protos import from_proto
 from rewriter.placement.device_kernels import kernels_of
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target
@@ -25,6 +26,34 @@ BYTES = np.array([[3, 255, 0], [255, 7, 7]], np.uint8)
 X = "int64[N,M] x"
 # Inputs with their types, result with its type, body, feeds.
 CASES = {
+    "places of flags": (
+        "float[N] x",
+        "int64[1,K] y",
+        "f = Greater (x, zero) y = NonZero (f)",
+        [np.float32([1, -1, 0, 2, np.nan, 5])],
+    ),
+    "places of numbers": (
+        "float[N,M,L] x",
+        "int64[3,K] y",
+        "a = Neg (x) y = NonZero (a)",
+        [np.float32([[[0, 1], [-0.0, 2]], [[3, 0], [0, 4]], [[0, 0], [0, 1e-30]]])],
+    ),
+    "no places": (
+        "float[N,M] x",
+        "int64[2,K] y",
+        "f = Greater (x, zero) y = NonZero (f)",
+        [np.float32([[-1, 0], [0, -2]])],
+    ),
+    "one row of many": (X, "int64[A,B] y", "a = Add (x, x) y = Flatten <axis = 0> (a)", [SMALL]),
+    "flags in a branch": (
+        "float[N] x",
+        "bool[N] y",
+        """s = ReduceMax <keepdims = 0> (x) c = Greater (s, zero)
+        y = If (c) <then_branch = t () => (bool[N] p) {
+            a = Greater (x, zero) b = Less (x, zero) p = Or (a, b) },
+            else_branch = e () => (bool[N] q) { q = Equal (x, zero) }>""",
+        [np.float32([1, -1, 0])],
+    ),
     "running sum": (X, "int64[N,M] y", "y = CumSum (x, one)", [SMALL]),
     "greatest": (X, "int64[N] y", "y = ReduceMax <keepdims = 0> (x, ones)", [NUMBERS]),
     "least": (X, "int64[N] y", "y = ReduceMin <keepdims = 0> (x, ones)", [NUMBERS]),
@@ -97,7 +126,7 @@ CASES = {
         [NUMBERS, np.array([True, False, False, False, False, True])],
     ),
 }
-CONSTANTS = "int64 one = {1}, int64[1] ones = {1}, int64[1] zeros = {0}, int64[1] far = {9999}"
+CONSTANTS = "float zero = {0}, int64 one = {1}, int64[1] ones = {1}, int64[1] zeros = {0}, int64[1] far = {9999}"
 
 
 def model_of(inputs: str, result: str, body: str) -> onnx.ModelProto:
@@ -141,6 +170,42 @@ def test_nothing_is_kept(kept: list) -> None:
     rows = np.arange(2 * len(kept), dtype=np.float32).reshape(-1, 2)
     found = run(formed(before), {"x": rows, "c": np.array(kept, bool)})
     np.testing.assert_array_equal(found["y"], rows[:0])
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)], ids=str)
+def test_there_are_no_places_in_nothing(shape: tuple[int, ...]) -> None:
+    names = ",".join("NM"[: len(shape)])
+    before = model_of(f"float[{names}] x", "int64[R,K] y", "f = Neg (x) y = NonZero (f)")
+    found = run(formed(before), {"x": np.zeros(shape, np.float32)})
+    assert found["y"].shape == (len(shape), 0)
+
+
+@pytest.mark.parametrize("table", ["webgpu", TABLE])
+def test_a_vector_is_not_copied_for_its_size(table: str) -> None:
+    body = "a = Neg (x) n = Size (a) m = Reshape (n, ones) y = ConstantOfShape (m)"
+    before = model_of("float[N] x", "float[N] y", body)
+    model = from_proto(before)
+    assert DeviceFormsPass(kernels_of(table, model), short_int64=table == TABLE)(model).modified
+    placement = place(model, find_target(table))
+    assert placement is not None
+    assert "Size" not in [one.op for one in placement.host]
+    feeds = {"x": np.arange(5, dtype=np.float32)}
+    assert run(model, feeds)["y"].shape == (5,)
+
+
+def test_the_host_tells_the_size_of_what_it_computes() -> None:
+    body = "a = Add (ends, ends) n = Size (a) y = Mul (n, n)"
+    model = from_proto(model_of("int64[N] ends", "int64 y", body))
+    assert not DeviceFormsPass(kernels_of("webgpu", model))(model).modified
+
+
+def test_flags_of_the_host_stay_there() -> None:
+    text = """c = Greater (ends, zeros) d = ReduceMax <keepdims = 0> (ends) e = Greater (d, one)
+        y = If (e) <then_branch = t () => (bool[N] p) { b = Less (ends, zeros) p = Or (c, b) },
+            else_branch = o () => (bool[N] q) { q = Identity (c) }>"""
+    model = from_proto(model_of("int64[N] ends", "bool[N] y", text))
+    DeviceFormsPass(kernels_of("webgpu", model))(model)
+    assert "Or" in [node.op_type for node in model.graph.all_nodes()]
 
 
 def test_without_the_setting_int64_stays_on_the_host() -> None:

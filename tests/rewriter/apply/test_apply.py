@@ -156,6 +156,17 @@ def test_no_samples_give_one_part_without_rows(tmp_path: Path) -> None:
     assert _apply(tmp_path, "--id", "key", "--resume") == 0
 
 
+def test_columns_have_their_types_without_a_right_sample(tmp_path: Path) -> None:
+    schemas = []
+    for count, bad, status in ((0, (), 0), (1, (0,), 3), (2, (), 0)):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        _write(folder, count, frozenset(bad))
+        assert _apply(folder) == status
+        schemas.append(pq.read_schema(folder / "out" / "part-00000.parquet"))
+    assert schemas[0] == schemas[1] == schemas[2]
+
+
 def test_as_many_errors_as_allowed_are_no_failure(tmp_path: Path) -> None:
     _write(tmp_path, 50, frozenset({7}))
     assert _apply(tmp_path, "--max-errors", "1") == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import time
 
 import ml_dtypes
@@ -255,6 +256,37 @@ class TestDevices:
                 open_session(RELU, device="cuda")
         else:
             open_session(RELU, device="cuda")
+
+    @pytest.mark.parametrize(
+        ("device", "provider"),
+        [
+            ("coreml", "CoreMLExecutionProvider"),
+            ("directml", "DmlExecutionProvider"),
+            ("QNNExecutionProvider", "QNNExecutionProvider"),
+            ("VitisAIExecutionProvider", "VitisAIExecutionProvider"),
+        ],
+    )
+    @pytest.mark.parametrize("whole", [True, False])
+    def test_the_host_is_no_way_out_where_all_is_asked_of_a_device(
+        self, device, provider, whole, monkeypatch
+    ):
+        opened = []
+
+        class Recorded(FakeSession):
+            actual, placed = provider, (provider,)
+
+            def __init__(self, data, options, *, providers, enable_fallback):
+                told = "not set"
+                with contextlib.suppress(RuntimeError):
+                    told = options.get_session_config_entry("session.disable_cpu_ep_fallback")
+                opened.append((told, [name for name, _ in providers], enable_fallback))
+
+        monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [provider])
+        monkeypatch.setattr(onnxruntime, "get_ep_devices", list)
+        monkeypatch.setattr(onnxruntime, "InferenceSession", Recorded)
+        open_session(RELU, device=device, whole=whole)
+        host = [] if whole else ["CPUExecutionProvider"]
+        assert opened == [("1" if whole else "not set", [provider, *host], False)]
 
     def test_plugin_is_added_by_its_device(self, monkeypatch):
         # A plugin's provider that is only named would be ignored in silence.

@@ -205,6 +205,15 @@ def test_predictions(
     assert (found.device, found.copies, found.copies_per_iteration) == (device, copies, inside)
 
 
+def test_what_counts_is_told_from_what_computes() -> None:
+    text = """g (int64[N] i, float[N] x) => (float[N] y, float[N] z) {
+        a = Abs (i)  f = Cast <to = 1> (a)  y = Mul (f, x)  z = Hardmax (x) }"""
+    found = place(from_proto(parse(text)), find_target("webgpu"))
+    assert found is not None
+    counting = {one.op: one.is_counting for one in found.host}
+    assert counting == {"Abs": True, "Cast": True, "Hardmax": False}
+
+
 NOTES = {
     "half precision that only an input has": (
         "g (float16[N,M] h) => (int64[K] y) { y = ArgMin <keepdims = 0> (h) }",

@@ -27,6 +27,17 @@ def test_the_zoo_does_not_leave_the_device() -> None:
     assert found["copying in each iteration"] == 0
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("target", "whole"), [("onnxruntime-webgpu", 29), ("onnxruntime-webgpu-int64", 92)]
+)
+def test_no_loop_of_the_zoo_copies_on_webgpu(target: TargetName, whole: int) -> None:
+    rows = list(measure(target))
+    forms = [[row.rewritten for row in rows], [row.tensors for row in rows]]
+    assert [count(one)["copying in each iteration"] for one in forms] == [0, 0]
+    assert count(forms[1])["wholly on the device"] >= whole
+
+
 @pytest.mark.parametrize("target", ["onnxruntime-cuda", "onnxruntime-webgpu-int64"])
 @pytest.mark.parametrize("name", ["authored/images.onnx", "demo/pad_to_largest.onnxtxt"])
 def test_images_of_any_size_stay_on_the_device(name: str, target: TargetName) -> None:

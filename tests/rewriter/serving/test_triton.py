@@ -191,6 +191,41 @@ def test_inputs_that_are_packed_as_the_model_comes(
             np.testing.assert_allclose(answers[output][number], expected, rtol=1e-5, atol=1e-6)
 
 
+TWO = """g (seq(float[N,2]) xs, seq(float[M]) zs) => (seq(float[M]) b, seq(float[N]) a) {
+    b, a = SequenceMap (xs, zs) <body = bo (float[N,2] x, float[M] z)
+        => (float[M] s, float[N] r) {
+        most = ReduceMax <keepdims = 0> (x)  s = Sub (z, most)
+        axis = Constant <value = int64[1] {1}> ()  sums = ReduceSum <keepdims = 0> (x, axis)
+        all = ReduceSum <keepdims = 0> (z)  r = Add (sums, all) }> }"""
+
+
+def test_outputs_with_the_lengths_of_two_inputs() -> None:
+    given = load(TWO)
+    new, text = for_triton(
+        rewriter.model_files.models.take(rewriter.optimize(given, tensor_io=True)).model,
+        "m",
+        rewriter.model_files.models.take(given).model,
+    )
+    config = parsed(text)
+    scattered = {one.target_name[0]: one.source_input[0] for one in config.batch_output}
+    assert scattered == {"b": "zs", "a": "xs"}
+    samples = {"xs": [row[:, :2] for row in ROWS], "zs": [ROWS[n][:, 2] for n in (1, 2, 0)]}
+    outputs = rewriter.run(new, as_triton_feeds(config, samples))
+    answers = as_triton_answers(config, outputs, samples)
+    for output, expected in rewriter.run(given, samples).items():
+        for one, other in zip(answers[output], expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_names_are_quoted() -> None:
+    given = load(STACKED)
+    name = 'a "b" \\ c'
+    given.graph.input[0].name = given.graph.node[0].input[0] = name
+    new = rewriter.model_files.models.take(rewriter.optimize(given, tensor_io=True)).model
+    config = parsed(for_triton(new, name, rewriter.model_files.models.take(given).model)[1])
+    assert (config.name, config.input[0].name) == (name, name)
+
+
 def test_a_scalar_travels_as_a_vector_of_one(tmp_path: pathlib.Path) -> None:
     declared = rewriter.model_files.models.take(load(OFFSETS)).model
     declare_packed(declared, {"input": "lengths"})

@@ -156,7 +156,7 @@ class Judge:
         if isinstance(outcome, StoppedError):
             return Expected(outcome, "reference", ran_body, ran)
         own = self._runtime_before.run(feed.values, is_gauged=not is_limit)
-        if is_limit and self._iterates:
+        if is_limit and self._iterates and not isinstance(own, BackendError):
             ran_body = self._ran_body_at_runtime(feed)
         if is_limit or not (isinstance(own, BackendError) and own.is_limit):
             return Expected(own, "onnxruntime on the plain expansion", ran_body, ran)

@@ -20,6 +20,16 @@ from rewriter.running.timing import drawn_text
 from tests.rewriter.cli_models import HEADER, ROWS, TWO, last_line, seqmap, write
 
 Capture = pytest.CaptureFixture[str]
+FRAMES = (
+    HEADER
+    + """agraph (float[B,T] x) => (float[B,F] y) {
+    from = Constant <value_ints = [200]> ()  to = Constant <value_ints = [10000]> ()
+    axis = Constant <value_ints = [1]> ()  rest = Slice (x, from, to, axis)
+    y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+        body = b (float[B] e) => (float[B] o) { o = Neg (e) }> (rest)
+}"""
+)
+"""Signals of more than 200 numbers: with fewer nothing goes through the Scan."""
 
 
 def table(*times: tuple[int, float | None, float], **others: Any) -> Bench:
@@ -241,6 +251,19 @@ class TestPython:
         assert [row.size for row in found.rows] == [0]
         assert found.nothing_to_do
         assert str(found).splitlines()[2] == "as given"
+
+    def test_a_size_that_the_model_refuses_is_not_told(self, tmp_path: Path) -> None:
+        # Only one sample runs, whatever the type says.
+        text = HEADER + (
+            "agraph (float[B,T] x) => (float[T] y) {"
+            " first = Constant <value_ints = [0]> () y = Squeeze (x, first) }"
+        )
+        found = rewriter.bench(write(tmp_path / "m.onnx", text), sizes=[1, 16], repeats=1)
+        assert [row.size for row in found.rows] == [1]
+
+    def test_what_would_end_the_process_is_tried_in_another(self, tmp_path: Path) -> None:
+        found = rewriter.bench(write(tmp_path / "m.onnx", FRAMES), sizes=[1, 2], repeats=1)
+        assert [row.size for row in found.rows] == [1, 2]
 
     def test_threads_reach_the_runtime(self, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[int | None] = []

@@ -77,7 +77,9 @@ class Judge:
         self._runtime_before = engine(lambda: open_lists(plain_expansion(before), "onnxruntime"))
         self._runtime_after = engine(lambda: open_lists(after, "onnxruntime"))
         self._counting_before = engine(
-            lambda: open_session(with_iterations(plain_expansion(before)), "onnxruntime")
+            lambda: open_session(
+                with_iterations(plain_expansion(before)), "onnxruntime", briefly=True
+            )
         )
         self._holds_loops = holds_any(before, ("Loop", "Scan"))
         self._iterates = self._holds_loops or holds_any(before, ("SequenceMap",))

@@ -194,6 +194,19 @@ class TestCommand:
         source = write(tmp_path / "in.onnx", ROWS.replace("q = Relu (s)", "q = HardSwish (s)"))
         assert seqmap("bench", source, "--sizes", "2", "--repeats", "1") == 0
         assert "as given it is refused: " in capsys.readouterr().out
+        words = ("--sizes", "2", "--repeats", "1", "--report", tmp_path / "r.json")
+        assert seqmap("bench", source, *words) == 0
+        record = json.loads((tmp_path / "r.json").read_text("utf-8"))
+        assert record["given"]["loading"]["outcome"] == "refused"
+        assert record["given"]["loading"]["reason"] == record["bench"]["refused"]
+
+    def test_a_report_tells_no_loading_of_another_backend(
+        self, rows: Path, tmp_path: Path
+    ) -> None:
+        words = ("--sizes", "1", "--repeats", "1", "--report", tmp_path / "r.json")
+        assert seqmap("bench", rows, "--backend", "reference", *words) == 0
+        record = json.loads((tmp_path / "r.json").read_text("utf-8"))
+        assert record["given"]["loading"] is record["loading"] is None
 
     def test_a_report_holds_the_times(self, rows: Path, tmp_path: Path) -> None:
         words = ("--sizes", "1,2", "--repeats", "1", "--report")
@@ -202,6 +215,7 @@ class TestCommand:
         assert seqmap("bench", rows, *words, tmp_path / "r.json") == 0
         record = json.loads((tmp_path / "r.json").read_text("utf-8"))
         assert [row["size"] for row in record["bench"]["rows"]] == [1, 2]
+        assert record["given"]["loading"]["outcome"] == record["loading"]["outcome"] == "loaded"
         assert seqmap("bench", rows, *words, tmp_path / "r.md") == 0
         assert "## timings" in (tmp_path / "r.md").read_text("utf-8")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rewriter.commands import many, options, values
 from rewriter.commands.console import Console
-from rewriter.reporting.headline import told_counts
+from rewriter.reporting.headline import told_counts, told_held
 
 __all__ = [
     "COUNTED",
@@ -127,15 +127,8 @@ def _row(path: Path, record: many.Record) -> tuple[str, ...]:
     report = record.get("report")
     if report is None:
         return (str(path), "unusable", "-", "-")
-    before = report["operators"]["before"]
-    held = [
-        f"{before['by_type'][kind]} {kind}"
-        for kind in ("SequenceMap", "Loop", "Scan")
-        if kind in before["by_type"]
-    ]
-    if not held and before["sequences"]:
-        held = [f"{before['sequences']} sequence operator{'s' * (before['sequences'] > 1)}"]
-    return (os.fspath(path), ", ".join(held) or "-", told_maps(report), told_left(report))
+    held = told_held(report["operators"]["before"])
+    return (os.fspath(path), held or "-", told_maps(report), told_left(report))
 
 
 def _explaining(args: argparse.Namespace, path: Path) -> argparse.Namespace:

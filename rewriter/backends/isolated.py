@@ -26,7 +26,7 @@ __all__ = ["main", "run"]
 
 _START = "from rewriter.backends.isolated import main; main()"
 _LENGTH = struct.Struct("<Q")
-_CAN_FORK = sys.platform != "win32"
+_CAN_FORK = sys.platform == "linux"  # what other systems load may not outlive a fork
 
 
 def run(

@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 import rewriter
-from tests import web_runtime
+from tests import cpp_headers, web_runtime
 
 ROOT = Path(__file__).parents[1]
 IMAGES = [
@@ -25,10 +25,15 @@ IMAGES = [
 pytestmark = pytest.mark.long
 
 
+def blocks(page: str, language: str) -> list[str]:
+    """Return the blocks of a page in this language."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def block(page: str, language: str) -> str:
     """Return the one block of a page in this language."""
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (found,) = blocks(page, language)
     return found
 
 
@@ -59,7 +64,7 @@ def arrays(outputs: dict[str, Any]) -> dict[str, np.ndarray]:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
 def test_a_list_of_images_in_c_plus_plus(tmp_path: Path) -> None:
-    struct, _, filling = block("guide/tensor-io.md", "cpp").partition("\n\n")
+    struct, _, filling = blocks("guide/tensor-io.md", "cpp")[0].partition("\n\n")
     program = f"""
 #include <cstdint>
 #include <iostream>
@@ -77,6 +82,53 @@ int main() {{
     output(["g++", *flags, "program.cpp", "-o", "program"], tmp_path)
     numbers = [int(word) for word in output(["./program"], tmp_path).split()]
     assert numbers == [*range(1, 13), 1, 2, 2, 1]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+@pytest.mark.skipif(not cpp_headers.is_there(), reason="python -m tests.cpp_headers fetches them")
+@pytest.mark.skipif(cpp_headers.library() is None, reason="the wheel has no library of its own")
+def test_a_session_in_c_plus_plus(tmp_path: Path) -> None:
+    library = cpp_headers.library()
+    assert library is not None
+    model = ROOT / "models" / "demo" / "resize_crop.onnxtxt"
+    rewritten = rewriter.optimize(model, target="portable", tensor_io=True)
+    onnx.save(rewritten, tmp_path / "model.onnx")
+    filled, run = blocks("guide/tensor-io.md", "cpp")
+    struct, _, filling = filled.partition("\n\n")
+    for number, image in enumerate(IMAGES):
+        image.tofile(tmp_path / f"{number}.bin")
+    shapes = ", ".join(f"{{{image.shape[0]}, {image.shape[1]}, {{}}}}" for image in IMAGES)
+    program = f"""
+#include <fstream>
+#include <iterator>
+#include <vector>
+#include <onnxruntime_cxx_api.h>
+{struct}
+int main() {{
+  std::vector<Image> images{{{shapes}}};
+  for (size_t i = 0; i < images.size(); ++i) {{
+    std::ifstream file(std::to_string(i) + ".bin", std::ios::binary);
+    images[i].pixels.assign(std::istreambuf_iterator<char>(file), {{}});
+  }}
+  Ort::Env env;
+  Ort::Session session(env, "model.onnx", Ort::SessionOptions{{}});
+{filling}
+{run}
+  std::ofstream("crops.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(crops), outputs[0].GetTensorSizeInBytes());
+}}
+"""
+    (tmp_path / "program.cpp").write_text(program, "utf-8")
+    flags = ["-std=c++20", "-Wall", "-Werror", "-isystem", str(cpp_headers.FOLDER.resolve())]
+    linked = [str(library), "-Wl,-rpath,$ORIGIN", "-o", "program"]
+    output(["g++", *flags, "program.cpp", *linked], tmp_path)
+    (tmp_path / "libonnxruntime.so.1").symlink_to(library)
+    output(["./program"], tmp_path)
+    expected = np.stack(
+        rewriter.run(rewritten, {"images": IMAGES}, backend="onnxruntime")["crops"]
+    )
+    found = np.fromfile(tmp_path / "crops.bin", np.uint8)
+    np.testing.assert_array_equal(found.reshape(expected.shape), expected)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -25,6 +26,7 @@ __all__ = ["main", "run"]
 
 _START = "from rewriter.backends.isolated import main; main()"
 _LENGTH = struct.Struct("<Q")
+_CAN_FORK = sys.platform == "linux"  # what other systems load may not outlive a fork
 
 
 def run(
@@ -47,7 +49,7 @@ def run(
         feeds: The inputs.
         watch: What bounds the run.
         again: Keep the child for further runs: what ends it leaves nothing broken behind where it
-            does not end it.
+            does not end it. Where the system can fork, each run ends a copy of the child alone.
 
     Returns:
         The outputs by name.
@@ -56,7 +58,7 @@ def run(
         BackendError: The model fails, or ends the process.
         OverBudgetError: It takes longer than it may.
     """
-    request = pickle.dumps((module, model, folder, device, feeds))
+    request = pickle.dumps((again, module, model, folder, device, feeds))
     seconds = None if watch is None else max(watch.deadline - time.monotonic(), 0.0)
     if again:
         with _LOCK:
@@ -75,10 +77,39 @@ def main() -> None:
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())  # a runtime may print
     while (request := _read(sys.stdin.buffer)) is not None:
-        _write(answers, pickle.dumps(_outcome(*pickle.loads(request))))
+        again, *asked = pickle.loads(request)
+        _write(answers, _in_a_copy(*asked) if again and _CAN_FORK else _outcome(*asked))
+
+
+def _in_a_copy(module: str, *asked: Any) -> bytes:
+    """Run a model in a copy of this process, which need not load the runtime again."""
+    importlib.import_module(module)
+    source, target = os.pipe()
+    copy = os.fork()
+    if not copy:
+        with os.fdopen(target, "wb") as stream:
+            stream.write(_outcome(module, *asked))
+        os._exit(0)
+    os.close(target)
+    with os.fdopen(source, "rb") as stream:
+        outcome = stream.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+    return outcome if code == 0 else pickle.dumps(({}, *_ended(code)))
+
+
+def _ended(code: int) -> tuple[str, bool]:
+    """Return what is said of a process that ended, and whether the runtime ended it."""
+    how = f"signal {-code}" if code < 0 else "an error of its own"
+    return f"it ended its process by {how}", code < 0
 
 
 def _outcome(
+    module: str, data: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
+) -> bytes:
+    return pickle.dumps(_ran(module, data, folder, device, feeds))
+
+
+def _ran(
     module: str, data: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
 ) -> tuple[dict[str, Any], str, bool]:
     try:
@@ -116,9 +147,7 @@ class _Child:
             thread.join()
             raise OverBudgetError("its share of the time is over")
         if not answers or answers[0] is None:
-            code = self._wait()
-            how = f"signal {-code}" if code < 0 else "an error of its own"
-            raise BackendError(f"it ended its process by {how}", is_limit=code < 0)
+            raise BackendError(*_ended(self._wait()))
         outputs, message, is_limit = pickle.loads(answers[0])
         return outputs, message, is_limit
 
@@ -131,6 +160,7 @@ class _Child:
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": paths},
             cwd=tempfile.gettempdir(),  # it may outlive the folder that it is started in
+            process_group=0 if _CAN_FORK else None,
         )
         return self._process
 
@@ -147,6 +177,9 @@ class _Child:
     def close(self) -> None:
         """End the child."""
         if self._process is not None:
+            if _CAN_FORK:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)  # its copy too
             self._process.kill()
             self._wait()
 

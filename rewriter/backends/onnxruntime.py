@@ -39,6 +39,7 @@ from rewriter.evaluator.run_watch import OverBudgetError, current_watch
 
 __all__ = ["DEVICES", "missing", "open_session"]
 
+_NO_COPIES = "session.disable_prepacking"
 # With a batch of 0 these end the process instead of failing.
 _FRAGILE = {"Einsum", "GRU", "LSTM", "RNN", "Scan"}
 # So does a Scan along one of these where nothing goes through it, whatever the model is fed.
@@ -52,6 +53,7 @@ def open_session(
     threads: int | None = None,
     *,
     whole: bool = False,
+    as_stored: bool = False,
 ) -> Session:
     """Make a model ready to run.
 
@@ -61,6 +63,7 @@ def open_session(
         device: ``cpu``, ``cuda``, ... or the name of an execution provider.
         threads: Threads of one run; None lets onnxruntime choose.
         whole: Refuse a model if another provider would run a part of it.
+        as_stored: Read weights where they lie, instead of a copy in the order that is fastest.
 
     Raises:
         BackendError: onnxruntime refuses the model, or does not run it on that device.
@@ -68,7 +71,9 @@ def open_session(
     reason = missing()
     if reason:
         raise BackendError(f"cannot run on onnxruntime: {reason}", is_limit=True)
-    return OnnxruntimeSession(model, folder, device, whole=whole, threads=threads)
+    return OnnxruntimeSession(
+        model, folder, device, whole=whole, threads=threads, as_stored=as_stored
+    )
 
 
 class OnnxruntimeSession:
@@ -82,6 +87,7 @@ class OnnxruntimeSession:
         *,
         whole: bool = False,
         threads: int | None = None,
+        as_stored: bool = False,
     ) -> None:
         """Open a session.
 
@@ -91,6 +97,7 @@ class OnnxruntimeSession:
             device: As for `open_session`.
             whole: Refuse a model if another provider would run a part of it.
             threads: As for `open_session`.
+            as_stored: As for `open_session`.
         """
         self._source = (model.SerializeToString(), folder, device)
         nodes = [node for owner in (model.graph, *model.functions) for node in all_nodes_of(owner)]
@@ -102,6 +109,7 @@ class OnnxruntimeSession:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 extra = {**self._settings, **({NO_FALLBACK: "1"} if whole else {})}
+                extra |= {_NO_COPIES: "1"} if as_stored else {}
                 self._session = create_session(
                     self._source[0], folder, provider, extra, threads=threads
                 )

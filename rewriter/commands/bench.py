@@ -11,6 +11,8 @@ from rewriter.commands import options, reports, values
 from rewriter.commands.console import Console
 from rewriter.model_files import files
 from rewriter.reporting import plot
+from rewriter.reporting.report import Report
+from rewriter.reporting.report_parts import Loading, Outcome
 from rewriter.running import timing
 
 __all__ = ["USAGE", "add_options", "execute"]
@@ -87,7 +89,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(f"written to {args.plot}")
     if args.report is not None:
         report = pipeline.explain(model, **options.rewrite_options(args))
-        reports.write_report(dataclasses.replace(report, bench=table), args, console)
+        report = dataclasses.replace(report, bench=table)
+        if (backend, device) == options.place_of_target(args):
+            report = _with_loading(report, table)
+        reports.write_report(report, args, console)
         console.say(f"written to {args.report}")
     if args.min_speedup is None or table.speedup is None or table.speedup >= args.min_speedup:
         return 0
@@ -97,6 +102,16 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         f"{table.speedup:.2f} times as fast{at}, and --min-speedup asks for {args.min_speedup:g}"
     )
     return _TOO_SLOW
+
+
+def _with_loading(report: Report, table: timing.Bench) -> Report:
+    """Return the report with how the runtime of the target, which ran both models, took them."""
+    outcome: Outcome = "refused" if table.refused else "loaded"
+    return dataclasses.replace(
+        report,
+        given_loading=Loading(table.runtime, outcome, table.refused),
+        loading=Loading(table.runtime, "loaded"),
+    )
 
 
 def _sizes(text: str) -> tuple[str, tuple[int, ...]]:

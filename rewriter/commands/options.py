@@ -30,6 +30,7 @@ __all__ = [
     "add_rules_option",
     "add_tolerance_options",
     "place",
+    "place_of_target",
     "read_model",
     "refuse_overwriting",
     "rewrite_group",
@@ -187,12 +188,18 @@ PROVIDERS = ("cuda", "tensorrt", "webgpu", "webgpu-int64", "coreml")
 
 def place(args: argparse.Namespace) -> tuple[str, str]:
     """Return the backend and the device to run on: as told, else those of the target."""
-    row = find_target(getattr(args, "target", "onnxruntime"))
+    backend, device = place_of_target(args)
     if args.backend in PROVIDERS:
         return "onnxruntime", args.device or args.backend
-    if args.backend is None and row.backend:
-        return row.backend, args.device or row.device
+    if args.backend is None and backend:
+        return backend, args.device or device
     return args.backend or "onnxruntime", args.device or "cpu"
+
+
+def place_of_target(args: argparse.Namespace) -> tuple[str, str]:
+    """Return the backend and the device of the target, empty where nothing here runs it."""
+    row = find_target(getattr(args, "target", "onnxruntime"))
+    return row.backend, row.device
 
 
 def add_tolerance_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from rewriter import backends
 from rewriter.backends import BackendError, Session
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
+from rewriter.evaluator.run_watch import trying
 from rewriter.feeding.feed_files import plain_array
 from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
 from rewriter.model_files import files, weights
@@ -178,7 +179,8 @@ def _accepted_feed(
     for attempt in attempts:
         feed = maker.draw(kind, attempt).values
         try:
-            return feed, _outputs(sessions, feed)
+            with trying():
+                return feed, _outputs(sessions, feed)
         except BackendError as error:
             last = error
     raise RewriteError(

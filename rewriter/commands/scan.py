@@ -11,7 +11,7 @@ from typing import Any
 
 from rewriter.commands import many, options, values
 from rewriter.commands.console import Console
-from rewriter.reporting.headline import told_counts
+from rewriter.reporting.headline import told_counts, told_held
 
 __all__ = [
     "COUNTED",
@@ -26,6 +26,9 @@ __all__ = [
 
 USAGE = "DIR|FILE|PATTERN ... "
 COUNTED = "an If that asks for shapes holds several forms of one map: all count, one runs"
+
+
+_NOTHING = ("-", "-", told_counts({"loops": 0, "sequences": 0}))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +56,7 @@ def add_jobs_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
-    """Explain every model; print a line for each.
+    """Explain every model; print a line for each that holds something, or cannot be used.
 
     Returns:
         The highest of their statuses: 4 where a target or a requirement is not reached, 1 where
@@ -64,14 +67,23 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     with console.progress("scanning") as move:
         records = many.run_each(every, args.jobs, many.counted(found, move))
     rows: list[tuple[str, ...]] = [("model", "holds", "becomes", "left")]
-    rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
+    for path, one in zip(found, records, strict=True):
+        row = _row(path, one)
+        if console.is_verbose or one["status"] or row[1:] != _NOTHING:
+            rows.append(row)
     return say_summary(list(found), records, rows, console)
 
 
 def say_summary(
     paths: list[Path], records: list[many.Record], rows: list[Any], console: Console
 ) -> int:
-    """Print a table of many models and how many came out well.
+    """Print how many models came out well, and a table of them.
+
+    Args:
+        paths: The models.
+        records: What became of each.
+        rows: The rows of the table, the first with the names of its columns.
+        console: Where it is printed.
 
     Returns:
         The highest status.
@@ -79,15 +91,20 @@ def say_summary(
     console.record["models"] = [
         {"model": str(path), **one} for path, one in zip(paths, records, strict=True)
     ]
-    console.table(rows)
-    if any("guarded" in told_maps(one["report"]) for one in records if "report" in one):
-        console.say(COUNTED)
     failed = sum(one["status"] != 0 for one in records)
     holding = sum(bool(one.get("report", {}).get("maps")) for one in records)
     console.say(
         f"{len(records)} model{'s' * (len(records) != 1)}: {holding} with maps, "
         f"{len(records) - failed} passed, {failed} failed"
     )
+    if len(rows) > 1:
+        console.table(rows)
+    if left_out := len(records) + 1 - len(rows):
+        console.say(
+            f"{left_out} hold{'s' * (left_out == 1)} no map, no loop, no sequence; -v lists all"
+        )
+    if any("guarded" in told_maps(one["report"]) for one in records if "report" in one):
+        console.say(COUNTED)
     for one, path in zip(records, paths, strict=True):
         if one["status"]:
             told = one.get("error", "failed")
@@ -110,15 +127,8 @@ def _row(path: Path, record: many.Record) -> tuple[str, ...]:
     report = record.get("report")
     if report is None:
         return (str(path), "unusable", "-", "-")
-    before = report["operators"]["before"]
-    held = [
-        f"{before['by_type'][kind]} {kind}"
-        for kind in ("SequenceMap", "Loop", "Scan")
-        if kind in before["by_type"]
-    ]
-    if not held and before["sequences"]:
-        held = [f"{before['sequences']} sequence operator{'s' * (before['sequences'] > 1)}"]
-    return (os.fspath(path), ", ".join(held) or "-", told_maps(report), told_left(report))
+    held = told_held(report["operators"]["before"])
+    return (os.fspath(path), held or "-", told_maps(report), told_left(report))
 
 
 def _explaining(args: argparse.Namespace, path: Path) -> argparse.Namespace:

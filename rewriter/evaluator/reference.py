@@ -22,6 +22,7 @@ from rewriter.evaluator.reference_lstm import LSTM
 from rewriter.evaluator.reference_maps import Map
 from rewriter.evaluator.reference_operator import EvaluationError, Operator, Value
 from rewriter.evaluator.reference_ops import BASIC_OPERATORS
+from rewriter.evaluator.reference_pad import Pad
 from rewriter.evaluator.reference_resize import Resize
 from rewriter.evaluator.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.evaluator.reference_types import typed_graph
@@ -197,6 +198,7 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *LOOP_OPERATORS,
     LSTM,
     Map,
+    Pad,
     Resize,
 )
 

@@ -85,6 +85,8 @@ class Scan(ControlFlow):
         super().__init__(onnx_node, run_params)
         if run_params["opsets"].get("", 9) < 9:
             raise self.error("the form of opset 8 is not known: convert the model to opset 9")
+        graph = next(a.g for a in onnx_node.attribute if a.name == "body")
+        self._declared = [*zip(graph.input, graph.output, strict=False)]
 
     def _run(
         self,
@@ -107,6 +109,8 @@ class Scan(ControlFlow):
                 f"and a body of {len(names)} inputs"
             )
         states = list(inputs[:carried])
+        for state, declared in zip(states, self._declared, strict=False):
+            self._check_state(state, declared)
         out = len(body.output_names) - carried
         tensors: list[np.ndarray] = [
             self._lead(tensor, axis, backward)
@@ -142,6 +146,20 @@ class Scan(ControlFlow):
         types = [type_of(value) for value in (*states, *slices)]
         elements = element_types(body, types, outer, self.functions())[carried:]
         return (*states, *(nothing(self, e, a) for e, a in zip(elements, axes, strict=True)))
+
+    def _check_state(self, state: Value, declared: Sequence[onnx.ValueInfoProto]) -> None:
+        """Refuse a state that is no value of the types that the body declares for it.
+
+        A Loop may carry such values: there the types of its body are no more than hints.
+        """
+        for value in declared:
+            dims = value.type.tensor_type.shape.dim
+            for axis, (size, dim) in enumerate(zip(np.shape(state), dims, strict=False)):
+                if dim.HasField("dim_value") and dim.dim_value != size:
+                    raise self.error(
+                        f"state {value.name!r} has shape {np.shape(state)}, and the body declares "
+                        f"{dim.dim_value} for axis {axis}"
+                    )
 
     def _lead(self, tensor: np.ndarray, axis: int, backward: int) -> np.ndarray:
         """Return a scan input with the scanned axis first, in the order of the steps."""

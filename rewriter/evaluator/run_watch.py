@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +17,15 @@ import onnx
 from passes.errors import RewriteError
 from rewriter.evaluator.result_sizes import least_result_bytes
 
-__all__ = ["Lender", "OverBudgetError", "RunWatch", "current_watch", "watched", "watching"]
+__all__ = [
+    "Lender",
+    "OverBudgetError",
+    "RunWatch",
+    "current_watch",
+    "trying",
+    "watched",
+    "watching",
+]
 
 _STATM = Path("/proc/self/statm")
 _LOOKED_EVERY = 0.001
@@ -112,6 +122,14 @@ def watching(
         yield watch
     finally:
         _WATCH.reset(token)
+
+
+@contextlib.contextmanager
+def trying() -> Iterator[None]:
+    """Try inputs that a model may not accept: what could end the process runs in another one."""
+    deadline = time.monotonic() + threading.TIMEOUT_MAX
+    with watching(deadline, sys.maxsize, is_gauged=True):
+        yield
 
 
 def watched(run: Callable[..., Any], node: onnx.NodeProto, opset: int) -> Callable[..., Any]:

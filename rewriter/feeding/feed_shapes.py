@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from rewriter.feeding.feed_values import Style
 from rewriter.feeding.input_specs import Dim, InputSpec
+from rewriter.feeding.recipes import Recipe
 
-__all__ = ["FeedKind", "FeedSizes", "Recipe", "Spread"]
+__all__ = ["FeedKind", "FeedSizes", "Spread", "Symbols"]
 
 Spread = Literal["equal", "ragged", "ragged with an empty element", "of mixed ranks", "longer"]
 
@@ -34,32 +36,47 @@ class FeedKind:
     sized: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How open dimensions and numbers are chosen; models differ in what they accept.
+class Symbols:
+    """What the dimensions of the inputs of a model mean, as far as their types tell.
 
-    ``is_long`` is for models of sound: the last axis is long, the open ones before it have size 1.
+    Attributes:
+        named: The names of dimensions.
+        shared: Those that several inputs have.
+        before_last: Those that stand before the last axis of an input.
     """
 
-    sizes: Literal["apart", "by symbol", "one size"] = "by symbol"
-    ragged: Literal["all", "first", "last", "own symbols"] = "all"
-    style: Style = "small"
-    scale: int = 1
-    is_long: bool = False
-    binds_length: bool = False
-    index_limit: int = 2
+    def __init__(self, specs: Sequence[InputSpec]) -> None:
+        dims = [spec.dims or () for spec in specs]
+        held = [{dim for dim in one if isinstance(dim, str)} for one in dims]
+        counts = collections.Counter(symbol for one in held for symbol in one)
+        self.named = set(counts)
+        self.shared = {symbol for symbol, count in counts.items() if count > 1}
+        self.before_last = {dim for one in dims for dim in one[:-1] if isinstance(dim, str)}
+        self._by_first = any(
+            spec.dims is None or (spec.dims and not isinstance(spec.dims[0], int))
+            for spec in specs
+            if not spec.is_sequence
+        )
+
+    def counting_axis(self, dims: tuple[Dim, ...]) -> int | None:
+        """Return the axis of a tensor that counts samples: its first, if any input's is open.
+
+        None where that is a number.
+        """
+        axes = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+        return next((axis for axis in axes if not axis or not self._by_first), None)
 
 
 class FeedSizes:
     """The sizes of the open dimensions of one feed, drawn when first asked for."""
 
     def __init__(
-        self, rng: np.random.Generator, recipe: Recipe, kind: FeedKind, shared: set[str]
+        self, rng: np.random.Generator, recipe: Recipe, kind: FeedKind, symbols: Symbols
     ) -> None:
         self._rng = rng
         self._recipe = recipe
         self._kind = kind
-        self._shared = shared
+        self._symbols = symbols
         self._equal: dict[object, int] = {}
         self._ragged: dict[object, list[int]] = {}
 
@@ -83,17 +100,27 @@ class FeedSizes:
         if dim is not None and dim == self._kind.sized:
             return self._kind.length
         key = self._key(spec, dim, axis)
-        if self._recipe.is_long and axis < len(dims) - 1:
-            return 1
+        if self._recipe.is_long and self._counts_signals(spec, dims, axis):
+            return self._kind.length if self._recipe.binds_length else 1
         if self._is_ragged(spec, dims, axis):
             return self._ragged_sizes(key)[number % 6]
-        if not spec.is_sequence and axis == 0 and self._leads():
+        if not spec.is_sequence and self._leads() and axis == self._symbols.counting_axis(dims):
             return self._equal.setdefault(key, self._kind.length)
         return self._equal.setdefault(key, int(self._rng.integers(2, 6)) * self._recipe.scale)
 
     def _leads(self) -> bool:
-        """Whether the first axis of a tensor counts what the kind counts."""
-        return self._recipe.binds_length or self._kind.description.startswith("size")
+        """Whether the axis of a tensor that counts samples counts what the kind counts."""
+        is_asked = self._recipe.binds_length or self._kind.description.startswith("size")
+        return is_asked and not self._recipe.is_long
+
+    def _counts_signals(self, spec: InputSpec, dims: tuple[Dim, ...], axis: int) -> bool:
+        """Whether an axis is none along which a signal is long.
+
+        What holds one integer a sample, such as lengths, has no other axis than that of samples.
+        """
+        if axis < len(dims) - 1 or dims[axis] in self._symbols.before_last:
+            return True
+        return len(dims) == 1 and not spec.is_sequence and spec.dtype.is_integer()
 
     def _key(self, spec: InputSpec, dim: Dim, axis: int) -> object:
         if self._recipe.sizes == "one size":
@@ -107,7 +134,7 @@ class FeedSizes:
             return False
         open_axes = [i for i, dim in enumerate(dims) if not isinstance(dim, int)]
         if self._recipe.ragged == "own symbols":
-            own = [i for i in open_axes if dims[i] not in self._shared]
+            own = [i for i in open_axes if dims[i] not in self._symbols.shared]
             return axis in (own or open_axes)
         chosen = {"all": open_axes, "first": open_axes[:1], "last": open_axes[-1:]}
         return axis in chosen[self._recipe.ragged]

@@ -16,10 +16,11 @@ from passes.graph.graphs import all_graphs
 from passes.promises import Promises
 from rewriter.feeding.feed_checks import check_feeds
 from rewriter.feeding.feed_files import read_expected, read_feeds, write_feeds
-from rewriter.feeding.feed_shapes import FeedKind, FeedSizes, Recipe, Spread
+from rewriter.feeding.feed_shapes import FeedKind, FeedSizes, Spread, Symbols
 from rewriter.feeding.feed_values import Style, draw
 from rewriter.feeding.index_inputs import index_bounds
 from rewriter.feeding.input_specs import InputSpec, input_specs
+from rewriter.feeding.recipes import RECIPES, Recipe
 from rewriter.model_files import models
 
 __all__ = [
@@ -64,25 +65,6 @@ def _glimpse(value: Any) -> Any:
     return value if value is None else (value.shape, value.ravel()[:_GLIMPSE].copy())
 
 
-# Most telling first. A model that accepts none of these needs inputs from its user.
-_RECIPES = (
-    Recipe("apart", style="signed"),
-    Recipe("apart"),
-    Recipe(style="signed"),
-    Recipe(),
-    Recipe(ragged="own symbols"),
-    Recipe(ragged="first"),
-    Recipe(ragged="last"),
-    Recipe("one size"),
-    Recipe(style="positive", index_limit=1),
-    Recipe(style="one", index_limit=1),
-    Recipe(style="zero", index_limit=1),
-    Recipe("one size", style="one", index_limit=1),
-    Recipe(ragged="first", style="positive", binds_length=True),
-    Recipe(ragged="first", style="positive", scale=8),
-    Recipe("one size", style="positive", scale=8),
-    Recipe("apart", ragged="last", style="signed", scale=128, is_long=True),
-)
 _RANKS = (2, 1, 3, 4, 0)
 _SPREADS: tuple[Spread, ...] = ("equal", "ragged")
 # The evaluator's take empty strings away, where onnxruntime keeps them.
@@ -119,6 +101,7 @@ class FeedMaker:
         self._seed = seed
         self._lengths = tuple(lengths)
         self._specs = [s for s in input_specs(graph, promises) if s.is_required or s.is_optional]
+        self._symbols = Symbols(self._specs)
         self._bounds = index_bounds(graph)
         operators = {node.op_type for inner in all_graphs(graph) for node in inner}
         self._has_empty = not operators & _DROP_EMPTY
@@ -127,7 +110,7 @@ class FeedMaker:
         as_declared = [dataclasses.replace(spec, dims=spec.declared) for spec in self._specs]
         every = [self._specs] if as_declared == self._specs else [self._specs, as_declared]
         self._tries = [
-            (specs, recipe, rank) for specs in every for recipe in _RECIPES for rank in self._ranks
+            (specs, recipe, rank) for specs in every for recipe in RECIPES for rank in self._ranks
         ]
 
     def kinds(self, cases: int) -> list[FeedKind]:
@@ -158,23 +141,27 @@ class FeedMaker:
     @property
     def has_sizes(self) -> bool:
         """Whether inputs of several sizes can be drawn."""
-        return any(spec.is_sequence or spec.is_open for spec in self._specs)
+        return any(
+            spec.is_sequence or self._counting_axis(spec) is not None for spec in self._specs
+        )
 
     def sized(self, size: int, dimension: str = "") -> FeedKind:
         """Return a feed of so many samples.
 
         Args:
-            size: The length of sequences; without them the first axis of tensors.
+            size: The length of sequences; without them the axis of tensors that counts samples.
             dimension: The name of the dimension that has this size instead.
 
         Raises:
             RewriteError: No input has a dimension of that name, or a sequence would be longer
                 than any that is worth drawing.
         """
-        symbols = {dim for spec in self._specs for dim in spec.dims or () if isinstance(dim, str)}
-        if dimension and dimension not in symbols:
-            known = ", ".join(sorted(symbols)) or "none"
-            raise RewriteError(f"no input has a dimension {dimension!r}; those named are: {known}")
+        if dimension and dimension not in self._symbols.named:
+            known = ", ".join(sorted(self._symbols.named)) or "none"
+            raise RewriteError(
+                f"no input has a dimension {dimension!r}; those named are: {known}; sizes without "
+                "a name are numbers of samples"
+            )
         sequences = [spec for spec in self._specs if spec.is_sequence]
         if sequences and not dimension and size > _LONGEST:
             raise RewriteError(
@@ -185,6 +172,20 @@ class FeedMaker:
         if dimension:
             return FeedKind(f"{dimension} = {size}", size, "equal", 0, dimension)
         return FeedKind(self._describe(size, spread, bool(sequences)), size, spread, 0)
+
+    def size_of(self, feed: Feed) -> int:
+        """Return how many samples a feed holds, as `sized` counts them; 0 where nothing does."""
+        for spec in sorted(self._specs, key=lambda spec: not spec.is_sequence):
+            value = feed.values[spec.name]
+            if spec.is_sequence and value is not None:
+                return len(value)
+            axis = self._counting_axis(spec)
+            if axis is not None and np.ndim(value) > axis:
+                return int(value.shape[axis])
+        return 0
+
+    def _counting_axis(self, spec: InputSpec) -> int | None:
+        return self._symbols.counting_axis((None,) if spec.dims is None else spec.dims)
 
     def attempts(self, kind: FeedKind, worked: int | None) -> list[int]:
         """Return the tries worth making for a feed, the most telling first.
@@ -205,7 +206,7 @@ class FeedMaker:
         """Make one feed; another ``attempt`` chooses sizes and numbers in another way."""
         specs, recipe, rank = self._tries[attempt]
         rng = np.random.default_rng([self._seed, kind.number, attempt])
-        sizes = FeedSizes(rng, recipe, kind, self._shared_symbols())
+        sizes = FeedSizes(rng, recipe, kind, self._symbols)
         values: dict[str, Any] = {}
         first = True
         for spec in specs:
@@ -248,13 +249,6 @@ class FeedMaker:
             # Where the extent is unknown it is most likely the number of elements.
             bound = max(1, min(recipe.index_limit, kind.length))
         return 0, bound - 1
-
-    def _shared_symbols(self) -> set[str]:
-        seen: dict[str, int] = {}
-        for spec in self._specs:
-            for symbol in {dim for dim in spec.dims or () if isinstance(dim, str)}:
-                seen[symbol] = seen.get(symbol, 0) + 1
-        return {symbol for symbol, count in seen.items() if count > 1}
 
 
 def _style(style: Style, kind: FeedKind) -> Style:

@@ -39,6 +39,10 @@ class Check:
         """Return the result in one sentence, remedies in Python's words."""
         return in_python(self.summary)
 
+    def __repr__(self) -> str:
+        """Return one line for a prompt; what each feed showed is in `cases`."""
+        return f"<Check: {self}>"
+
     @property
     def verified(self) -> int:
         """How many feeds proved something.

@@ -112,7 +112,7 @@ class Engine:
 def open_lists(model: Any, backend: str) -> Session:
     """Open a session that gives sequences as lists, whichever way the model passes them."""
     io = TensorIo.read(models.take(model).model)
-    session = open_session(model, backend)
+    session = open_session(model, backend, briefly=True)
     return ListSession(session, io) if io.outputs else session
 
 

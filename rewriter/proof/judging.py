@@ -77,7 +77,9 @@ class Judge:
         self._runtime_before = engine(lambda: open_lists(plain_expansion(before), "onnxruntime"))
         self._runtime_after = engine(lambda: open_lists(after, "onnxruntime"))
         self._counting_before = engine(
-            lambda: open_session(with_iterations(plain_expansion(before)), "onnxruntime")
+            lambda: open_session(
+                with_iterations(plain_expansion(before)), "onnxruntime", briefly=True
+            )
         )
         self._holds_loops = holds_any(before, ("Loop", "Scan"))
         self._iterates = self._holds_loops or holds_any(before, ("SequenceMap",))
@@ -156,7 +158,7 @@ class Judge:
         if isinstance(outcome, StoppedError):
             return Expected(outcome, "reference", ran_body, ran)
         own = self._runtime_before.run(feed.values, is_gauged=not is_limit)
-        if is_limit and self._iterates:
+        if is_limit and self._iterates and not isinstance(own, BackendError):
             ran_body = self._ran_body_at_runtime(feed)
         if is_limit or not (isinstance(own, BackendError) and own.is_limit):
             return Expected(own, "onnxruntime on the plain expansion", ran_body, ran)

@@ -127,7 +127,7 @@ def refuse_invalid(before: AnyModel) -> None:
         checking.require_valid(models.take(before).model)
     except ModelError:
         with contextlib.suppress(BackendError):
-            open_session(before)
+            open_session(before, briefly=True)
             return
         raise
 

@@ -83,7 +83,7 @@ def load_as_given(model: Any, target: str) -> Loading | None:
         return None
     runtime = f"{row.backend} {backend.version}".strip()
     try:
-        open_session(model, row.backend, row.device)
+        open_session(model, row.backend, row.device, briefly=True)
     except BackendError as error:
         return Loading(runtime, "refused", _short(str(error)))
     return Loading(runtime, "loaded")
@@ -103,7 +103,11 @@ class _Attempt:
     def outcome(self, feed: Mapping[str, Any] | None) -> Loading:
         try:
             session = open_session(
-                self.source, self.row.backend, self.row.device, whole=self.whole
+                self.source,
+                self.row.backend,
+                self.row.device,
+                whole=self.whole,
+                briefly=True,
             )
             if feed is None:
                 return Loading(self.runtime, "loaded")

@@ -6,7 +6,7 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["headline", "told_counts", "told_failing"]
+__all__ = ["headline", "told_counts", "told_failing", "told_held"]
 
 _LOOPS = ("SequenceMap", "Loop", "Scan")
 
@@ -27,11 +27,7 @@ def _was(record: Record) -> str:
     given = record["given"]["loading"]
     if given and given["outcome"] == "refused":
         return f"refused by {given['runtime']}"
-    counts = record["operators"]["before"]
-    held = [f"{counts['by_type'][kind]} {kind}" for kind in _LOOPS if kind in counts["by_type"]]
-    if counts["sequences"] and not held:
-        held = [_sequences(counts)]
-    return f"holds {', '.join(held)}" if held else "holds no map, no loop, no sequence"
+    return f"holds {told_held(record['operators']['before']) or 'no map, no loop, no sequence'}"
 
 
 def _is(record: Record) -> str:
@@ -96,6 +92,13 @@ _FORMS = {
 }
 _LOOP_FREE = {"fused", "unrolled"}
 _FAILS = {"before fails", "defined only after"}
+
+
+def told_held(counts: Record) -> str:
+    """Return which maps and loops a model holds, or its sequences; empty where it holds none."""
+    numbers = {kind: counts["by_type"].get(kind, 0) for kind in _LOOPS}
+    held = [f"{n} {kind}{'s' * (n > 1)}" for kind, n in numbers.items() if n]
+    return ", ".join(held) or (_sequences(counts) if counts["sequences"] else "")
 
 
 def told_counts(counts: Record) -> str:

@@ -178,6 +178,10 @@ class Report:
         """Return what `to_text` returns, remedies in Python's words."""
         return in_python(self.to_text())
 
+    def __repr__(self) -> str:
+        """Return one line for a prompt; all that is held is in `to_dict`."""
+        return f"<Report: {in_python(self.headline)}>"
+
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
         return render.to_markdown(self.to_dict())
@@ -233,6 +237,10 @@ class Result(Generic[M]):
     def __str__(self) -> str:
         """Return the report as text."""
         return str(self.report)
+
+    def __repr__(self) -> str:
+        """Return one line for a prompt."""
+        return f"<Result: {in_python(self.report.headline)}>"
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()

@@ -108,7 +108,7 @@ def _picked(outputs: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
     return [outputs[name] for name in names]
 
 
-def session(model: AnyModel, *, backend: str = "onnxruntime", device: str = "cpu") -> ModelSession:
+def session(model: AnyModel, backend: str = "onnxruntime", device: str = "cpu") -> ModelSession:
     """Open a model once, to run it many times.
 
     Args:

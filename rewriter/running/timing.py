@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from rewriter import backends, pipeline
 from rewriter.backends import BACKENDS, BackendError, Session
+from rewriter.evaluator.run_watch import trying
 from rewriter.feeding.feed_checks import as_feeds, check_feeds
 from rewriter.feeding.feeds import FeedMaker, read_feeds
 from rewriter.model_files import models, weights
@@ -186,25 +187,35 @@ def _given(inputs: Any, model: ir.Model) -> _Draw:
 
 
 def _drawn(maker: FeedMaker, dimension: str, sessions: Sequence[Session]) -> _Draw:
-    """Return what draws inputs that every session accepts.
+    """Return what draws inputs that every session accepts, of the size that is asked for.
 
-    The way of drawing that a small feed worked with is tried first at all sizes.
+    The way of drawing that a small feed worked with is tried first at all sizes. Where none of
+    that size is accepted, one of another is drawn.
     """
     worked: list[int] = []
 
     def draw(size: int) -> tuple[dict[str, Any], int]:
         kind = maker.sized(size, dimension)
-        last: BackendError | None = None
+        last: RewriteError | None = None
+        other: tuple[dict[str, Any], int] | None = None
         for attempt in [*worked, *maker.attempts(kind, None)]:
-            feed = maker.draw(kind, attempt).values
             try:
-                for session in sessions:
-                    session.run(feed)
-            except BackendError as error:
+                feed = maker.draw(kind, attempt)
+                actual = size if dimension else maker.size_of(feed)
+                if other and actual != size:
+                    continue
+                with trying():
+                    for session in sessions:
+                        session.run(feed.values)
+            except RewriteError as error:
                 last = error
                 continue
-            worked[:] = [attempt]
-            return feed, size if maker.has_sizes or dimension else 0
+            if actual == size or not maker.has_sizes:
+                worked[:] = [attempt]
+                return feed.values, actual
+            other = feed.values, actual
+        if other:
+            return other
         raise RewriteError(
             f"the model ran on none of the inputs drawn for size {size} (the last: {last}); give "
             "inputs that it accepts with --inputs"

@@ -14,6 +14,7 @@ import pytest
 import rewriter
 from passes.errors import RewriteError
 from passes.promises import Promises
+from rewriter import backends
 from rewriter.backends import BACKENDS, BackendError, open_session, run
 from rewriter.backends import onnxruntime as runtime
 from rewriter.backends.session import has_nothing, one_line
@@ -344,6 +345,31 @@ class TestOnnxruntime:
         with pytest.raises(BackendError):
             run(model, {"x": np.zeros(2, np.float32), "y": np.zeros(3, np.float32)})
         assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(
+        ("briefly", "large", "expected"),
+        [(True, 8, {}), (False, 7, {}), (True, 7, {"session.disable_prepacking": "1"})],
+    )
+    def test_large_weights_are_read_where_they_lie(
+        self, tmp_path, monkeypatch, briefly, large, expected
+    ):
+        model = onnx.parser.parse_model(
+            f"{HEADER} g (float[2] x) => (float[2] y) {{ y = Mul (x, w) }}"
+        )
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([3, 4]), "w"))
+        path = tmp_path / "m.onnx"
+        onnx.save(model, path, save_as_external_data=True, location="w", size_threshold=0)
+        monkeypatch.setattr(backends, "_LARGE", large)
+        create, seen = runtime.create_session, []
+
+        def spy(data, folder, provider, extra, **named):
+            seen.append(extra)
+            return create(data, folder, provider, extra, **named)
+
+        monkeypatch.setattr(runtime, "create_session", spy)
+        session = open_session(path, briefly=briefly)
+        assert session.run({"x": np.float32([1, 2])})["y"].tolist() == [3, 8]
+        assert seen == [expected]
 
     def test_a_judged_scan_that_would_end_the_process_is_an_error(self):
         # Nothing goes through it, although the input has elements.

@@ -51,6 +51,21 @@ def test_a_child_that_is_late_is_ended(child: isolated._Child) -> None:
     assert child._process is None
 
 
+def test_what_ends_a_run_does_not_end_the_child(child: isolated._Child) -> None:
+    data = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 18]> g (float[B, T, N] x) => (float[B, T, N] y) {
+        y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+            body = b (float[B, N] e) => (float[B, N] o) { o = Neg (e) }> (x) }"""
+    ).SerializeToString()
+    assert run() == [-1, 2]
+    first = child._process
+    with pytest.raises(BackendError, match="it ended its process by signal"):
+        feeds = {"x": np.zeros((0, 2, 1), np.float32)}
+        isolated.run(RUNTIME, data, None, "cpu", feeds, again=True)
+    assert run() == [-1, 2]
+    assert child._process is first
+
+
 def test_what_the_backend_refuses_is_said(child: isolated._Child) -> None:
     with pytest.raises(BackendError, match="onnxruntime fails"):
         isolated.run(RUNTIME, MODEL, None, "cpu", {"x": np.zeros(2, np.int8)}, again=True)

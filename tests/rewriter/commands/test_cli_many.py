@@ -84,19 +84,30 @@ class TestNames:
 
 class TestScan:
     def test_a_line_for_each_model(self, folder: Path, capsys: Capture) -> None:
-        assert seqmap("scan", folder, "--jobs", "2") == 0
+        assert seqmap("scan", folder, "--jobs", "2", "-v") == 0
         printed = capsys.readouterr().out
+        assert printed.splitlines()[0] == "3 models: 2 with maps, 3 passed, 0 failed"
         table = {line.split()[0]: line for line in printed.splitlines()}
         told = table[str(folder / "rows.onnx")]
         assert told.endswith("1 SequenceMap  1 fused     no loop, no sequence")
         assert " -  " in table[str(folder / "plain.onnxtxt")]
-        assert "3 models: 2 with maps, 3 passed, 0 failed" in printed
         assert last_line(printed) == ("passed", "scan")
+
+    def test_models_that_hold_nothing_are_counted(self, folder: Path, capsys: Capture) -> None:
+        assert seqmap("scan", folder) == 0
+        printed = capsys.readouterr().out
+        assert "plain.onnxtxt" not in printed
+        assert "\n1 holds no map, no loop, no sequence; -v lists all\n" in printed
+        assert seqmap("scan", folder / "plain.onnxtxt") == 0
+        first, second, _ = capsys.readouterr().out.splitlines()
+        assert first == "1 model: 0 with maps, 1 passed, 0 failed"
+        assert second == "1 holds no map, no loop, no sequence; -v lists all"
 
     def test_all_forms_behind_a_guard_count(self, capsys: Capture) -> None:
         assert seqmap("scan", MODELS / "demo" / "resnet50_preprocessing.onnxtxt") == 0
         printed = capsys.readouterr().out
-        assert "several forms of one map: all count, one runs\n1 model:" in printed
+        assert printed.startswith("1 model: 1 with maps, 1 passed, 0 failed\n")
+        assert "several forms of one map: all count, one runs\n" in printed
 
     def test_the_worst_status_counts(self, folder: Path, capsys: Capture) -> None:
         assert seqmap("scan", folder, "--require", "loop-free", "--json") == 4

@@ -213,6 +213,17 @@ ERRORS = {
         {},
         "OptionalGetElement 'y': the optional holds nothing",
     ),
+    **{
+        f"scan-state-{steps}-{name}": (
+            f"""g (float[N] s, float[T] x) => (float[M] u, float[T] y) {{
+                u, y = Scan <num_scan_inputs = 1, body = b (float[{given}] p, float e) =>
+                    (float[{next}] t, float f) {{ t = Add (p, e) f = Neg (e) }}> (s, x) }}""",
+            {"s": A, "x": np.ones(steps, np.float32)},
+            f"Scan 'u': state '{name}' has shape (2,), and the body declares 3 for axis 0",
+        )
+        for steps in (0, 2)
+        for name, given, next in (("p", "3", "N"), ("t", "N", "3"))
+    },
     "scan-lengths": (
         SCAN.format(attributes=""),
         {"x": A, "z": C},

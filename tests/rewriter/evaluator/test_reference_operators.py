@@ -194,6 +194,39 @@ def test_outputs_by_name_and_numbers_as_feeds():
     assert_same(outputs, [np.array(2, np.float32), np.array(-2, np.float32)])
 
 
+@pytest.mark.parametrize(
+    ("opset", "body"),
+    [
+        (10, 'y = Pad <mode = "{mode}", pads = [0, {low}, 0, {high}]> (x)'),
+        (
+            13,
+            'p = Constant <value_ints = [0, {low}, 0, {high}]> () y = Pad <mode = "{mode}"> (x, p)',
+        ),
+        (
+            18,
+            "p = Constant <value_ints = [{low}, {high}]> () a = Constant <value_ints = [-1]> ()"
+            ' y = Pad <mode = "{mode}"> (x, p, , a)',
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+@pytest.mark.parametrize("pads", [(-1, 2), (2, -2), (-1, -1), (1, 1)])
+def test_pads_below_0_take_away(opset: int, body: str, mode: str, pads: tuple[int, int]) -> None:
+    told = body.format(mode=mode, low=pads[0], high=pads[1])
+    model = parse(f"g (float[?,?] x) => (float[?,?] y) {{ {told} }}", opset)
+    x = f32([1, 2, 3, 4, 5], [3, 2, 1, 0, 9])
+    (expected,) = open_session(model).run({"x": x}).values()
+    (got,) = ReferenceEvaluator(model).run(None, {"x": x})
+    assert_same([got], [expected])
+
+
+def test_pads_that_take_more_away_than_there_is_are_an_error() -> None:
+    body = "p = Constant <value_ints = [-2, -2]> () y = Pad (x, p)"
+    model = parse(f"g (float[?] x) => (float[?] y) {{ {body} }}")
+    with pytest.raises(EvaluationError, match=r"pads \[-2, -2\] take more away than \(3,\) has"):
+        ReferenceEvaluator(model).run(None, {"x": f32(1, 2, 3)})
+
+
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("attributes", ["", "keepdims = 0,", "select_last_index = 1,"])
 def test_the_best_of_nothing_is_asked_for_no_one(name: str, attributes: str) -> None:

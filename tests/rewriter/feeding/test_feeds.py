@@ -115,6 +115,43 @@ class TestMade:
         assert [feed.values["x"].shape[0] for feed in feeds[:4]] == [5, 2, 1, 0]
         assert feeds[0].description == "size 5"
 
+    def test_the_first_open_axis_gets_the_lengths_where_no_first_axis_is_open(self):
+        made = make_feeds(model("float[1,T] x, float[1,T,2] y"), 3)
+        assert [shapes(feed, "x") for feed in made] == [[(1, 5)], [(1, 2)], [(1, 1)]]
+        assert [shapes(feed, "y") for feed in made] == [[(1, 5, 2)], [(1, 2, 2)], [(1, 1, 2)]]
+
+    @pytest.mark.parametrize("samples", [1, 5])
+    @pytest.mark.parametrize("least", [256, 8192])
+    @pytest.mark.parametrize(
+        ("inputs", "counting"),
+        [
+            ("float[B,T] x, int64[B] m", {"x": 0, "m": 0}),
+            ("int64[B] m, float[B,T] x", {"m": 0, "x": 0}),
+            ("float[?,?] x, float[2,?,8] state, int64[?] m", {"x": 0, "state": 1, "m": 0}),
+            ("float[T] x", {}),
+            ("float[1,T] x", {}),
+        ],
+    )
+    def test_sound_is_long_and_its_samples_are_few(self, inputs, counting, least, samples):
+        maker = FeedMaker(model(inputs))
+        kind = maker.kinds(1)[0]
+        assert any(
+            shapes(feed, "x")[0][-1] >= least
+            and all(shapes(feed, name)[0][axis] == samples for name, axis in counting.items())
+            for attempt in maker.attempts(kind, None)
+            for feed in [maker.draw(kind, attempt)]
+        )
+
+    def test_the_size_of_a_feed_is_read_from_it(self):
+        for inputs, size in (
+            ("float[B,T] x", 5),
+            ("int64[2,3] m, float[1,T] x", 5),
+            ("float[1,2] x", 0),
+            ("float[N] x, seq(float[H]) xs", 5),
+        ):
+            maker = FeedMaker(model(inputs))
+            assert maker.size_of(maker.draw(maker.sized(5))) == size
+
     def test_fixed_shapes_differ_in_values(self):
         one, other = make_feeds(model("float[2,3] x"), cases=2)
         assert one.description == "fixed shapes"

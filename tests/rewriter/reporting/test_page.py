@@ -215,6 +215,16 @@ def test_the_proof_and_the_times_are_told() -> None:
     assert "neither is faster" in told
     assert "at all sizes" not in told
     assert result._repr_html_() == result.report._repr_html_()
+
+
+def test_at_a_prompt_all_is_one_line() -> None:
+    model = Path(__file__).parents[3] / "models" / "demo" / "dy_hstack.onnx"
+    result = rewriter.rewrite(model)
+    told = "holds 1 SequenceMap; rewritten: no loop, no sequence; not verified"
+    assert repr(result.report) == f"<Report: {told}>"
+    assert repr(result) == f"<Result: {told}>"
+    check = rewriter.validate(model, result.model, cases=1)
+    assert repr(check) == f"<Check: {check}>"
     assert result._repr_html_().startswith('<iframe title="seqmap report"')
 
 

@@ -19,6 +19,7 @@ from rewriter.model_files.model_facts import (
     count_operators,
     model_facts,
 )
+from rewriter.reporting.headline import told_held
 from rewriter.reporting.python_words import in_python
 from rewriter.reporting.report import Report
 from rewriter.reporting.report_parts import Loading
@@ -416,3 +417,16 @@ def test_many_that_may_flip_are_counted() -> None:
     (note,) = [note for note in decision.notes if "may flip" in note]
     assert note.count("SequenceMap_0/body/") == 2
     assert ", and 2 more may flip at a tie: what feeds them rounds" in note
+
+
+@pytest.mark.parametrize(
+    ("by_type", "sequences", "expected"),
+    [
+        ({"Loop": 4, "Add": 2}, 0, "4 Loops"),
+        ({"SequenceMap": 2, "Loop": 1, "Scan": 2}, 3, "2 SequenceMaps, 1 Loop, 2 Scans"),
+        ({"SequenceAt": 1}, 1, "1 sequence operator"),
+        ({"Add": 1}, 0, ""),
+    ],
+)
+def test_what_a_model_holds(by_type: dict[str, int], sequences: int, expected: str) -> None:
+    assert told_held({"by_type": by_type, "sequences": sequences}) == expected

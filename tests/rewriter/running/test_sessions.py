@@ -23,7 +23,7 @@ def test_it_is_opened_once(rows: Path, monkeypatch: pytest.MonkeyPatch, backend:
     monkeypatch.setattr(
         backends, "open_session", lambda *given: opened.append(given) or open_session(*given)
     )
-    with seqmap.session(rows, backend=backend) as session:
+    with seqmap.session(rows, backend) as session:
         for x in (X, 2 * X, np.tile(X, (3, 1))):
             outputs = session.run({"x": x, "bias": ONE})
             np.testing.assert_array_equal(outputs["y"], np.maximum(x + 1, 0))

@@ -20,6 +20,16 @@ from rewriter.running.timing import drawn_text
 from tests.rewriter.cli_models import HEADER, ROWS, TWO, last_line, seqmap, write
 
 Capture = pytest.CaptureFixture[str]
+FRAMES = (
+    HEADER
+    + """agraph (float[B,T] x) => (float[B,F] y) {
+    from = Constant <value_ints = [200]> ()  to = Constant <value_ints = [10000]> ()
+    axis = Constant <value_ints = [1]> ()  rest = Slice (x, from, to, axis)
+    y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+        body = b (float[B] e) => (float[B] o) { o = Neg (e) }> (rest)
+}"""
+)
+"""Signals of more than 200 numbers: with fewer nothing goes through the Scan."""
 
 
 def table(*times: tuple[int, float | None, float], **others: Any) -> Bench:
@@ -184,6 +194,19 @@ class TestCommand:
         source = write(tmp_path / "in.onnx", ROWS.replace("q = Relu (s)", "q = HardSwish (s)"))
         assert seqmap("bench", source, "--sizes", "2", "--repeats", "1") == 0
         assert "as given it is refused: " in capsys.readouterr().out
+        words = ("--sizes", "2", "--repeats", "1", "--report", tmp_path / "r.json")
+        assert seqmap("bench", source, *words) == 0
+        record = json.loads((tmp_path / "r.json").read_text("utf-8"))
+        assert record["given"]["loading"]["outcome"] == "refused"
+        assert record["given"]["loading"]["reason"] == record["bench"]["refused"]
+
+    def test_a_report_tells_no_loading_of_another_backend(
+        self, rows: Path, tmp_path: Path
+    ) -> None:
+        words = ("--sizes", "1", "--repeats", "1", "--report", tmp_path / "r.json")
+        assert seqmap("bench", rows, "--backend", "reference", *words) == 0
+        record = json.loads((tmp_path / "r.json").read_text("utf-8"))
+        assert record["given"]["loading"] is record["loading"] is None
 
     def test_a_report_holds_the_times(self, rows: Path, tmp_path: Path) -> None:
         words = ("--sizes", "1,2", "--repeats", "1", "--report")
@@ -192,6 +215,7 @@ class TestCommand:
         assert seqmap("bench", rows, *words, tmp_path / "r.json") == 0
         record = json.loads((tmp_path / "r.json").read_text("utf-8"))
         assert [row["size"] for row in record["bench"]["rows"]] == [1, 2]
+        assert record["given"]["loading"]["outcome"] == record["loading"]["outcome"] == "loaded"
         assert seqmap("bench", rows, *words, tmp_path / "r.md") == 0
         assert "## timings" in (tmp_path / "r.md").read_text("utf-8")
 
@@ -241,6 +265,19 @@ class TestPython:
         assert [row.size for row in found.rows] == [0]
         assert found.nothing_to_do
         assert str(found).splitlines()[2] == "as given"
+
+    def test_a_size_that_the_model_refuses_is_not_told(self, tmp_path: Path) -> None:
+        # Only one sample runs, whatever the type says.
+        text = HEADER + (
+            "agraph (float[B,T] x) => (float[T] y) {"
+            " first = Constant <value_ints = [0]> () y = Squeeze (x, first) }"
+        )
+        found = rewriter.bench(write(tmp_path / "m.onnx", text), sizes=[1, 16], repeats=1)
+        assert [row.size for row in found.rows] == [1]
+
+    def test_what_would_end_the_process_is_tried_in_another(self, tmp_path: Path) -> None:
+        found = rewriter.bench(write(tmp_path / "m.onnx", FRAMES), sizes=[1, 2], repeats=1)
+        assert [row.size for row in found.rows] == [1, 2]
 
     def test_threads_reach_the_runtime(self, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[int | None] = []

@@ -184,10 +184,10 @@ register("Col2Im", slices.col2im, family="slice", since=18)
 
 # Reading and writing elements at positions.
 register("Gather", indexing.gather, family="indexing")
-register("GatherElements", indexing.gather_elements, family="indexing", since=11)
+register("GatherElements", indexing.along_with_data, family="indexing", since=11)
 register("GatherND", indexing.gather_nd, family="indexing", since=11)
-register("ScatterElements", indexing.scatter_elements, family="indexing", since=11)
-register("Scatter", indexing.scatter_elements, family="indexing", since=9, until=10)
+register("ScatterElements", indexing.along_with_data, family="indexing", since=11)
+register("Scatter", indexing.along_with_data, family="indexing", since=9, until=10)
 register("ScatterND", indexing.scatter_nd, family="indexing", since=11)
 register("TensorScatter", merging, family="indexing", since=24)
 register("OneHot", indexing.one_hot, family="indexing", since=9)

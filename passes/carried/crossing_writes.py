@@ -62,9 +62,7 @@ class CrossingWrites(Pattern):
         latest, start = nowhere, 0
         for part in self.parts:
             end = start + len(part.terms)
-            own = dataclasses.replace(
-                joined, values=joined.values[start:end], types=joined.types[start:end]
-            )
+            own = joined.of_terms(start, end)
             start = end
             over = onto(part, written).write(own)
             times = self._times(own, nowhere, over, part)

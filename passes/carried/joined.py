@@ -59,6 +59,12 @@ class Joined:
             self.made[key] = write()
         return self.made[key]
 
+    def of_terms(self, start: int, end: int) -> Joined:
+        """Return the same of some of the terms alone."""
+        return dataclasses.replace(
+            self, values=self.values[start:end], types=self.types[start:end]
+        )
+
     def number(self, number: int, dtype: ir.DataType | None, like: ir.Value) -> ir.Value:
         """Record a scalar of an element type; where nothing tells it, that of another value."""
         if dtype is None:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.carried.joined import Joined
 from passes.carried.last_places import LastWrite, find_last_write
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import NumberedPattern, Term
 from passes.carried.selections import find_selection
 from passes.graph.builder import END
 from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
@@ -131,7 +131,7 @@ def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cycle(Pattern):
+class Cycle(NumberedPattern):
     """A counter modulo a constant.
 
     Attributes:
@@ -147,20 +147,8 @@ class Cycle(Pattern):
     keeps_shape = "as it is made"
     needs_sizes = False
 
-    def write(self, joined: Joined) -> ir.Value:
-        """Record what it is behind the last iteration."""
-        builder = joined.builder
-        return self._of(joined, builder.op("Squeeze", [joined.trips.write(builder)]))
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """All of its numbers are known."""
-        return True
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record its numbers in all iterations."""
-        return self._of(joined, joined.iterations(is_after=is_after))
-
-    def _of(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+    def at(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+        """Record its numbers at the start of some iterations."""
         builder, (number, size) = joined.builder, (self.ring.number, self.ring.size)
         assert size is not None
         grown = builder.op("Mul", [numbers, builder.scalar(number.coefficient(TRIP))])

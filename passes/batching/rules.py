@@ -137,7 +137,7 @@ register("DequantizeLinear", quantization.quantization, since=10)
 register("DynamicQuantizeLinear", quantization.dynamic_quantization, since=11, discrete=True)
 
 # Pooling over windows and over regions of interest.
-register("AveragePool LpPool", pooling.pooling)
+register("AveragePool LpPool", merging, family="pooling")
 register("MaxPool", pooling.max_pool, family="pooling")
 register("MaxUnpool", pooling.max_unpool, family="pooling")
 register("RoiAlign", pooling.roi_align, family="regions of interest")
@@ -145,7 +145,7 @@ register("MaxRoiPool", pooling.max_roi_pool, family="regions of interest")
 
 # Images.
 register("Resize", image.resize, since=11, rounding=True)
-register("GridSample", image.grid_sample, since=16, discrete=True)
+register("GridSample", merging, family="grid sample", since=16, discrete=True)
 register("AffineGrid", image.affine_grid, since=20)
 register(
     "NonMaxSuppression", selection.non_max_suppression, family="selection", since=11, discrete=True

@@ -20,7 +20,7 @@ from passes.carried.shared_coordinates import (
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.number_order import is_nonnegative
 
 __all__ = ["own_coordinate", "own_span", "span_of"]
@@ -133,5 +133,5 @@ def own_coordinate(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
 def own_span(value: ir.Value, evaluator: Evaluator) -> Reach | None:
     """Return where all entries of a tensor lie, if those of no other iteration lie there."""
     span = span_of(value, evaluator)
-    is_own = span is not None and abs(span.first.coefficient(TRIP)) >= span.width
+    is_own = span is not None and abs(span.first.coefficient(ITERATION)) >= span.width
     return span if is_own else None

@@ -23,7 +23,7 @@ from passes.graph.made import (
     through,
 )
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
@@ -85,7 +85,7 @@ def _own_index(
     """Return where a side begins that meets no side of another iteration, and its length."""
     for axis, (start, _) in box.items():
         number = facts.evaluator.number(start)
-        if number is not None and abs(number.coefficient(TRIP)) >= spans[axis]:
+        if number is not None and abs(number.coefficient(ITERATION)) >= spans[axis]:
             return number, spans[axis]
     return None
 

@@ -16,7 +16,7 @@ from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["Joined", "covers", "same_dims", "unproven_shape"]
@@ -44,7 +44,7 @@ class Joined:
     values: Sequence[ir.Value]
     types: Sequence[ValueType]
     typing: Typing
-    trips: Trips
+    trips: TripCount
     opset: int
     branches: bool = True
     is_collected: bool = False

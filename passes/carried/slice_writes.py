@@ -22,7 +22,7 @@ from passes.graph.made import made_by, operand, operands, skip_identities, throu
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["SliceWrite", "find_slice_write", "point_of"]
@@ -114,7 +114,9 @@ def _own_place(columns: Sequence[Column]) -> tuple[Linear | None, int, int | Non
     """
     for axis, column in enumerate(columns):
         start, size = column.start, column.size
-        if start is not None and size is not None and abs(start.coefficient(TRIP)) >= size > 0:
+        if start is None or size is None:
+            continue
+        if abs(start.coefficient(ITERATION)) >= size > 0:
             return start, size, axis
     return None, 1, None
 

@@ -28,7 +28,7 @@ from passes.carried.row_updates import RowUpdate
 from passes.carried.seen import find_seen
 from passes.carried.selections import find_replacing
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
@@ -182,7 +182,7 @@ def _reread(read: Reread, facts: LoopFacts, typing: Typing) -> Pattern | None:
     if read.is_unwritten:
         return Unwritten(carried, read)
     if carried.next not in dependent_values(facts.scope, carried.inner):
-        first = read.place.replace({TRIP: Linear(0)})
+        first = read.place.replace({ITERATION: Linear(0)})
         is_counted = read.is_next or read.ring is not None or is_nonnegative(first)
         return Delay(carried, (Term(carried.next),), read) if is_counted else None
     if not read.is_next or read.ring is not None:

@@ -15,7 +15,7 @@ from passes.carried.conditional import Conditional
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern, Term
 from passes.carried.writes import Write
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["Steps", "in_steps", "onto"]
@@ -122,7 +122,7 @@ def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
         spans.append((start, start + one.width))
     least = min(start for start, _ in spans)
     width = max(end for _, end in spans) - least
-    return (first + least, width) if abs(first.coefficient(TRIP)) >= width else None
+    return (first + least, width) if abs(first.coefficient(ITERATION)) >= width else None
 
 
 def _widened(part: Pattern, index: Linear | None, width: int) -> Pattern:

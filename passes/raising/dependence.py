@@ -172,4 +172,4 @@ class Dependence:
 def _may_be_batched(node: ir.Node, opset: int) -> bool:
     """Whether a rule may be known for a node, and for all nodes inside of it."""
     found = (table.find(inner, opset) for inner in walk_nodes([node]))
-    return not any(row is None or isinstance(row, table.Never) for row in found)
+    return not any(row is None or isinstance(row, table.Unsupported) for row in found)

@@ -7,16 +7,16 @@ What is batched asks for the lengths and places of samples wherever it reads the
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Hashable, MutableMapping
+from collections.abc import Collection, Hashable, MutableMapping, Set
 
 import onnx_ir as ir
 
 from passes.graph.graphs import (
-    PATH_KEY,
     constant_value,
     is_default_domain,
     is_operator,
     reads_of,
+    recorded_path,
     subgraphs,
 )
 from passes.graph.made import axes_of, operand, takes_whole_shape
@@ -34,6 +34,9 @@ _DRAW = frozenset(
     }
 )
 """Operators that give other numbers each time, or may."""
+
+_DIMENSION = frozenset({"Gather", "Shape", "Squeeze", "Unsqueeze"})
+"""Operators that yield a dimension of a tensor alone, each in its own way."""
 
 _EITHER_WAY = frozenset({"Add", "And", "Equal", "Mul", "Or"})
 """Operators that yield the same if their operands change places."""
@@ -65,23 +68,32 @@ class EliminateCommonSubexpressionsPass(OthersPass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
-        written = {node for node in self._others(model) if PATH_KEY not in node.meta}
+        written = {node for node in self._others(model) if recorded_path(node) is None}
         if not written:
             return ir.passes.PassResult(model, False)
         modified, read = make_names_unique(model), list[ir.Node]()
+        kinds = {node.op_type for node in written}
+        if not kinds.isdisjoint(_DIMENSION):
+            kinds |= _DIMENSION
         for graph in outermost_graphs(model):
-            modified |= self._merge(graph, written, {}, read)
+            modified |= self._merge(graph, written, kinds, {}, read)
         remove_dead(node for node in read if node in written)
         return ir.passes.PassResult(model, modified)
 
     def _merge(
-        self, graph: ir.Graph, written: Collection[ir.Node], known: _Known, read: list[ir.Node]
+        self,
+        graph: ir.Graph,
+        written: Collection[ir.Node],
+        kinds: Set[str],
+        known: _Known,
+        read: list[ir.Node],
     ) -> bool:
         """Merge the nodes of a graph, and of the graphs inside of it.
 
         Args:
             graph: The graph.
             written: The nodes that may go.
+            kinds: The operators that compute what one of them does.
             known: The nodes in front of it, by what they compute; those of the graph join them.
             read: Gains the nodes that a merged one read.
         """
@@ -90,8 +102,8 @@ class EliminateCommonSubexpressionsPass(OthersPass):
             for _, inner in subgraphs(node):
                 reads = is_operator(node, "If") and not self._for_device
                 before: _Known = ChainMap({}, known) if reads else {}
-                modified |= self._merge(inner, written, before, read)
-            key = _computes(node)
+                modified |= self._merge(inner, written, kinds, before, read)
+            key = _computes(node) if node.op_type in kinds else None
             if key is None or (self._for_device and is_operator(node, "Constant")):
                 continue
             same = known.setdefault(key, node)

@@ -95,11 +95,12 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
             modified = True
         if modified:
             make_names_unique(model)
+        grows = any(GROWS_KEY in node.metadata_props for node in all_nodes(model))
         self.warnings = [
             f"{path}: since no sequence may be left, each iteration copies what was appended so "
             "far, in quadratic time; where that is too slow, choose a target that has sequences, "
             "or compute all elements at once where the model is made"
-            for node, path in node_paths(model).items()
+            for node, path in (node_paths(model) if grows else {}).items()
             if GROWS_KEY in node.metadata_props
         ]
         return ir.passes.PassResult(model, modified)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
-from passes.fold_numbers import SIZES, fold_numbers
 from passes.folding import Folder
 from passes.graph.builder import given_paths
 from passes.graph.graphs import (
     default_opset,
+    is_default_domain,
     is_operator,
     is_used,
     subgraphs,
@@ -24,9 +25,13 @@ from passes.graph.splice import remove_dead
 from passes.maps.merge import merge_sequence_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare
 from passes.promises import ceiling_of
+from passes.reading.nodes import become_constant, constant_of
 from passes.typing import Typing, type_values
 
 __all__ = ["SimplifyBodiesPass"]
+
+_SIZES = ("Shape", "Size")
+"""Operators that ask for what a type may tell."""
 
 
 class SimplifyBodiesPass(ir.passes.InPlacePass):
@@ -66,11 +71,11 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         # Typing a large model takes seconds: only where it decides anything.
         nodes = [node for _, node in maps]
         is_shorter = False
-        if any(is_operator(inner, (*SIZES, "If")) for inner in walk_nodes(nodes)):
+        if any(is_operator(inner, (*_SIZES, "If")) for inner in walk_nodes(nodes)):
             folder = Folder(type_values(model, proven=True, ranks=False))
             is_shorter = fold_branches(nodes, folder)
             for node in nodes:
-                is_shorter |= fold_numbers(node, folder)
+                is_shorter |= _fold_numbers(node, folder)
         for node in nodes:
             is_shorter |= _drop_unused_outputs(node)
         maps = _simple_maps(model) if is_shorter else maps
@@ -151,6 +156,36 @@ def _remove_dead_nodes(body: ir.Graph) -> bool:
     before = len(body)
     remove_dead(list(reversed(list(body))))
     return len(body) != before
+
+
+def _fold_numbers(node: ir.Node, folder: Folder) -> bool:
+    """Make Constants of the nodes in the bodies of a map whose integers are known (2).
+
+    Exporters compute ``Concat([-1], Shape(x)[1:])`` where a type tells ``[-1, 3]``. In the body
+    of a Loop such numbers become constants when it is read as a map.
+
+    Args:
+        node: The map; what stands in graphs inside of its body is left alone.
+        folder: Knows the numbers.
+
+    Returns:
+        Whether there are any.
+    """
+    inside = [inner for _, body in subgraphs(node) for inner in body]
+    known = [(one, array) for one in inside if (array := _known_integers(one, folder)) is not None]
+    for one, array in known:
+        read = [value.producer() for value in one.inputs if value is not None]
+        become_constant(one, array)
+        remove_dead(maker for maker in read if maker in inside)
+    return bool(known)
+
+
+def _known_integers(node: ir.Node, folder: Folder) -> np.ndarray | None:
+    """Return the integers that a node computes in every sample, None if they are not known."""
+    is_read = is_default_domain(node) and bool(node.inputs) and len(node.outputs) == 1
+    if not is_read or any(True for _ in subgraphs(node)):
+        return None
+    return constant_of(node, folder)
 
 
 def _hoistable(node: ir.Node, typing: Typing | None, opset: int) -> list[ir.Node]:

@@ -131,7 +131,7 @@ def _joined(x: Batched, was: BodyForm) -> BodyForm:
     return was if x.is_shared else STACKED
 
 
-def close_body(ctx: Context, name: str, body: BatchedBody, layouts: Sequence[Layout]) -> ir.Graph:
+def close_body(ctx: Context, body: BatchedBody, layouts: Sequence[Layout]) -> ir.Graph:
     """Make the graph of a batched body; an output is expanded where its place is stacked."""
 
     def write(inner: Builder) -> Sequence[ir.Value]:
@@ -143,7 +143,7 @@ def close_body(ctx: Context, name: str, body: BatchedBody, layouts: Sequence[Lay
             outputs.append(_ranked(inner, value, x, layout))
         return outputs
 
-    return ctx.builder.subgraph(name, body.inputs, write)
+    return ctx.builder.subgraph("body", body.inputs, write)
 
 
 def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.Value:

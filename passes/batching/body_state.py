@@ -75,7 +75,7 @@ MANY_ROWS = "samples of many rows, or few samples, run in one loop, which is fas
 
 
 class BodyState(abc.ABC):
-    """The values of a body as far as a walk has come; `passes.batching.walk.Walk` is one.
+    """The values of a body as far as a walk has come; `BatchInterpreter` of `walk` is one.
 
     Attributes:
         options: The surroundings of the walk.

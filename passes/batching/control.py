@@ -83,7 +83,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         raise Decline(Code.RAGGED, "what its steps yield may differ in length")
     layouts = [Layout.SHARED, *(s.layout for s in states), *(x.layout for x in kept)]
     body.outputs[1 + len(states) :] = kept
-    closed = close_body(ctx, "body", body, layouts)
+    closed = close_body(ctx, body, layouts)
     inputs = [
         None if count is None else count.value,
         None if condition is None else condition.value,
@@ -146,7 +146,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if any(x.is_packed for x in steps):
         raise Decline(Code.RAGGED, "what its body yields may differ in length")
     held = [*(s.layout for s in states), *(x.layout for x in steps)]
-    closed = close_body(surroundings, "body", body, held)
+    closed = close_body(surroundings, body, held)
     inputs = [
         surroundings.expanded(x) if form is STACKED else x.value
         for x, form in zip(initial, states, strict=True)

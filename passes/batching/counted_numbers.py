@@ -13,7 +13,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, only_number, operand
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
-from passes.reading.integers import TRIP, Greatest, Linear, Scalar
+from passes.reading.integers import ITERATION, Greatest, Linear, Scalar
 from passes.typing import Typing
 
 __all__ = ["ALONE", "CountedNumbers", "maker"]
@@ -49,7 +49,7 @@ class CountedNumbers(Evaluator):
             count: The number of samples, a value around the body.
         """
         self._count, self.index = count, index
-        self.known[index] = (Linear.of(TRIP),)
+        self.known[index] = (Linear.of(ITERATION),)
         number = self._of_some(count)
         self.last = None if number is None else number - 1
 
@@ -58,7 +58,7 @@ class CountedNumbers(Evaluator):
 
         Of samples that begin at 0, 4, 8, ... before ``n`` none begins behind ``n - 1``.
         """
-        times = number.coefficient(TRIP)
+        times = number.coefficient(ITERATION)
         if not times or self._count is None:
             return number if not times else None
         span, step = self._span(self._count)
@@ -66,7 +66,7 @@ class CountedNumbers(Evaluator):
             span, step = self._of_some(self._count), 1
         if span is None or times < 0:
             return None
-        return number.without(TRIP) + (span - 1) * (times // step)
+        return number.without(ITERATION) + (span - 1) * (times // step)
 
     def most_of_several(self, number: Linear) -> Linear | None:
         """Return a number that no number of two samples or more exceeds, None if none is known.
@@ -74,7 +74,7 @@ class CountedNumbers(Evaluator):
         Of ``(size - width) // step + 1`` windows none ends behind the size if there are two or
         more of them; the only one may, as ONNX's division rounds towards 0.
         """
-        times = number.coefficient(TRIP)
+        times = number.coefficient(ITERATION)
         count = None if self._count is None else self._of_some(self._count)
         if times <= 0 or count is None or count.constant != 1 or len(count.terms) != 1:
             return None
@@ -89,7 +89,7 @@ class CountedNumbers(Evaluator):
             return None
         if times % step.number:
             return None
-        return number.without(TRIP) + span * (times // step.number)
+        return number.without(ITERATION) + span * (times // step.number)
 
     def _span(self, count: ir.Value) -> tuple[Linear | None, int]:
         """Return what a number of samples is a part of, rounded up: ``ceil(span / step)``."""

@@ -11,18 +11,13 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.resize import resize_apart
 from passes.batching.layouts import Batched
-from passes.batching.merging import merging, unmerge_outputs, volume
+from passes.batching.merging import unmerge_outputs, volume
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 
-__all__ = ["affine_grid", "grid_sample", "resize"]
+__all__ = ["affine_grid", "resize"]
 
 _FIRST_AXES_OPSET = 18
-
-
-def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Images ``[N, C, ...]`` and grids ``[N, ..., r]``: the samples join the axis ``N``."""
-    return merging(ctx, node, operands)
 
 
 def affine_grid(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -19,12 +19,11 @@ from passes.graph.picking import pick
 from passes.maps.index_source import counts_up
 
 __all__ = [
+    "along_with_data",
     "compress",
     "gather",
-    "gather_elements",
     "gather_nd",
     "one_hot",
-    "scatter_elements",
     "scatter_nd",
 ]
 
@@ -137,9 +136,9 @@ def _int64(ctx: Context, x: Batched) -> ir.Value:
     return ctx.op("Cast", [x.value], {"to": ir.DataType.INT64})
 
 
-def gather_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+def along_with_data(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The axis moves up by one; a shared operand is repeated for every sample."""
-    given = [ctx.operand(operands, i) for i in range(2)]
+    given = [ctx.operand(operands, i) for i in range(len(operands))]
     axis = ctx.axis_attribute(node, given[0].rank, 0)
     return ctx.same(node, [ctx.expanded(x) for x in given], {"axis": axis})
 
@@ -175,13 +174,6 @@ def _gather_apart(ctx: Context, rows: ir.Value, where: ir.Value, rank: int) -> i
     numbers = ctx.op("Expand", [sample_numbers(ctx, ctx.ints(1), rank + 1), shape])
     places = ctx.op("Concat", [numbers, where], {"axis": rank + 1})
     return ctx.op("GatherND", [rows, places])
-
-
-def scatter_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The axis moves up by one; a shared operand is repeated for every sample."""
-    given = [ctx.operand(operands, i) for i in range(3)]
-    axis = ctx.axis_attribute(node, given[0].rank, 0)
-    return ctx.same(node, [ctx.expanded(x) for x in given], {"axis": axis})
 
 
 def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

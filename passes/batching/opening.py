@@ -16,12 +16,12 @@ from passes.batching import rules, table
 from passes.batching.contributed_functions import fused_function
 from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
 from passes.graph.graphs import (
-    PATH_KEY,
     all_nodes,
     default_opset,
     forget_paths,
     paths_below,
     record_paths,
+    recorded_path,
     subgraphs,
     walk_nodes,
 )
@@ -216,7 +216,7 @@ def _replace(node: ir.Node, function: ir.Function) -> list[ir.Node]:
     defaults = {n: a for n, a in function.attributes.items() if a.value is not None}
     _resolve(new, {**defaults, **node.attributes})
     forget_paths(walk_nodes(new))
-    if path := node.meta.get(PATH_KEY):
+    if path := recorded_path(node):
         record_paths(paths_below(new, f"{path}/"))
     base = node.name or node.op_type
     for position, one in enumerate(new):

@@ -12,16 +12,11 @@ from passes.batching.merging import merge, merging, sample_numbers, unmerge_outp
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 
-__all__ = ["max_pool", "max_roi_pool", "max_unpool", "pooling", "roi_align"]
-
-
-def pooling(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Pooling of ``[N, C, ...]`` over windows: the samples join the axis ``N``."""
-    return merging(ctx, node, operands)
+__all__ = ["max_pool", "max_roi_pool", "max_unpool", "roi_align"]
 
 
 def max_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
-    """As `pooling`; ``Indices`` count from the first element of each sample's ``[N, C, ...]``."""
+    """``Indices`` count from the first element of each sample's ``[N, C, ...]``."""
     x = ctx.operand(operands, 0, "X")
     pooled = merging(ctx, node, operands)
     if len(pooled) == 1 or node.outputs[1].name == "":

@@ -72,7 +72,7 @@ class RuleChoice:
 
 def choose_rule(
     node: ir.Node,
-    said: table.Row | table.Never | None,
+    said: table.Row | table.Unsupported | None,
     operands: Sequence[Batched],
     promotions: Promotions,
     opset: int,
@@ -95,7 +95,7 @@ def choose_rule(
     if said is None:
         name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
         raise Decline(Code.NO_RULE, f"{name} has no rule at opset {opset}")
-    if isinstance(said, table.Never):
+    if isinstance(said, table.Unsupported):
         raise Decline(said.code, said.reason)
     for name in _FLAGS & node.attributes.keys():
         if node.attributes.get_int(name, 0) not in (0, 1):

@@ -43,7 +43,7 @@ from passes.batching.merging import merging
 from passes.batching.packed.distinct import unique
 from passes.batching.packed.fills import constant_of_lengths
 from passes.batching.packed.finding import non_zero
-from passes.batching.table import never, opened, register
+from passes.batching.table import decomposed, register, unsupported
 from passes.decisions import Code
 
 register(
@@ -78,7 +78,7 @@ register("Clip", clip, family="elementwise", since=6, total=True)
 register("Dropout", dropout, family="elementwise", since=7, total=True, draws=True)
 
 # Random numbers.
-never(
+unsupported(
     "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial",
     Code.RANDOM,
     "it draws for every sample anew",
@@ -97,7 +97,7 @@ register("SplitToSequence", sequences.split, family="sequence")
 register("SequenceEmpty", elementwise, family="sequence", total=True)
 register("Optional OptionalGetElement", elementwise, family="optional")
 register("OptionalHasElement", sequences.has_element, family="optional")
-never(
+unsupported(
     "SequenceMap",
     Code.SEQUENCE_IN_BODY,
     "it is a map itself, and was not fused before the map around it",
@@ -137,7 +137,7 @@ register("DequantizeLinear", quantization.quantization, since=10)
 register("DynamicQuantizeLinear", quantization.dynamic_quantization, since=11, discrete=True)
 
 # Pooling over windows and over regions of interest.
-register("AveragePool LpPool", pooling.pooling)
+register("AveragePool LpPool", merging, family="pooling")
 register("MaxPool", pooling.max_pool, family="pooling")
 register("MaxUnpool", pooling.max_unpool, family="pooling")
 register("RoiAlign", pooling.roi_align, family="regions of interest")
@@ -145,12 +145,14 @@ register("MaxRoiPool", pooling.max_roi_pool, family="regions of interest")
 
 # Images.
 register("Resize", image.resize, since=11, rounding=True)
-register("GridSample", image.grid_sample, since=16, discrete=True)
+register("GridSample", merging, family="grid sample", since=16, discrete=True)
 register("AffineGrid", image.affine_grid, since=20)
 register(
     "NonMaxSuppression", selection.non_max_suppression, family="selection", since=11, discrete=True
 )
-never("ImageDecoder", Code.DATA_DEPENDENT, "the size of the image stands in the encoded bytes")
+unsupported(
+    "ImageDecoder", Code.DATA_DEPENDENT, "the size of the image stands in the encoded bytes"
+)
 
 # Recurrent networks.
 register("LSTM GRU RNN", recurrent.recurrent, rounding=True)
@@ -184,10 +186,10 @@ register("Col2Im", slices.col2im, family="slice", since=18)
 
 # Reading and writing elements at positions.
 register("Gather", indexing.gather, family="indexing")
-register("GatherElements", indexing.gather_elements, family="indexing", since=11)
+register("GatherElements", indexing.along_with_data, family="indexing", since=11)
 register("GatherND", indexing.gather_nd, family="indexing", since=11)
-register("ScatterElements", indexing.scatter_elements, family="indexing", since=11)
-register("Scatter", indexing.scatter_elements, family="indexing", since=9, until=10)
+register("ScatterElements", indexing.along_with_data, family="indexing", since=11)
+register("Scatter", indexing.along_with_data, family="indexing", since=9, until=10)
 register("ScatterND", indexing.scatter_nd, family="indexing", since=11)
 register("TensorScatter", merging, family="indexing", since=24)
 register("OneHot", indexing.one_hot, family="indexing", since=9)
@@ -244,12 +246,12 @@ register(
 # Signals.
 register("DFT", signal.dft, family="signal", since=17, rounding=True)
 register("STFT", signal.stft, family="signal", since=17, rounding=True)
-never(
+unsupported(
     "BlackmanWindow HammingWindow HannWindow",
     Code.DATA_DEPENDENT,
     "the size of the window differs from sample to sample",
 )
-never("MelWeightMatrix", Code.BATCHED_OPERAND, "all of its operands must be shared")
+unsupported("MelWeightMatrix", Code.BATCHED_OPERAND, "all of its operands must be shared")
 
 # Text.
 register("StringNormalizer", text.string_normalizer, family="text", since=10)
@@ -289,7 +291,7 @@ _contributed(
 )
 
 # Gone.
-never("Upsample", Code.OPSET, "Resize has taken its place")
+unsupported("Upsample", Code.OPSET, "Resize has taken its place")
 
 # Functions whose nodes are batched.
-opened("FlexAttention", domain="ai.onnx.preview")
+decomposed("FlexAttention", domain="ai.onnx.preview")

@@ -14,7 +14,16 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 from passes.graph.graphs import name_of
-from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar, Trip
+from passes.reading.integers import (
+    Atom,
+    Dim,
+    Entry,
+    Greatest,
+    IterationNumber,
+    Least,
+    Linear,
+    Scalar,
+)
 
 __all__ = ["Held", "write_number"]
 
@@ -47,7 +56,7 @@ def _write_atom(ops: Operators, atom: Atom, held: Held, index: ir.Value | None) 
     value = atom.tensor if isinstance(atom, Dim) else None
     value = atom.vector if isinstance(atom, Entry) else value
     value = atom.value if isinstance(atom, Scalar) else value
-    value = index if isinstance(atom, Trip) else value
+    value = index if isinstance(atom, IterationNumber) else value
     x = None if value is None else held(value)
     assert x is not None
     if isinstance(atom, Dim):

@@ -20,7 +20,16 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.reading.evaluate import Numbers
 from passes.reading.integer_reads import INTEGERS
-from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar, Trip
+from passes.reading.integers import (
+    Atom,
+    Dim,
+    Entry,
+    Greatest,
+    IterationNumber,
+    Least,
+    Linear,
+    Scalar,
+)
 from passes.reading.number_order import greatest, is_nonnegative, least
 from passes.typing import Typing
 
@@ -211,7 +220,7 @@ class SampleNumbers(CountedNumbers):
     def _is_stacked_atom(self, atom: Atom) -> bool:
         if isinstance(atom, Dim):
             return isinstance(atom.key, Lengths)
-        value = self.index if isinstance(atom, Trip) else None
+        value = self.index if isinstance(atom, IterationNumber) else None
         value = atom.value if isinstance(atom, Scalar) else value
         if isinstance(atom, Entry) and self.is_shared(atom.position):
             value = atom.vector

@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.batching.context import Rule
-from passes.batching.table_rows import Never, Opened, RaggedRow, Row
+from passes.batching.table_rows import Decomposed, RaggedRow, Row, Unsupported
 from passes.decisions import Code
 from passes.graph.graphs import subgraphs, walk_nodes
 
 __all__ = [
     "NEWEST",
-    "Never",
-    "Opened",
+    "Decomposed",
     "RaggedRow",
     "Row",
+    "Unsupported",
+    "decomposed",
     "families",
     "find",
     "find_flat",
@@ -30,20 +31,19 @@ __all__ = [
     "holds_at",
     "may_draw",
     "may_round_inside",
-    "never",
-    "opened",
     "register",
     "register_flat",
     "register_packed",
     "rows",
+    "unsupported",
 ]
 
 
 NEWEST = 1 << 30
 
 _rows: dict[tuple[str, str], list[Row]] = {}
-_never: dict[tuple[str, str], Never] = {}
-_opened: dict[tuple[str, str], Opened] = {}
+_unsupported: dict[tuple[str, str], Unsupported] = {}
+_decomposed: dict[tuple[str, str], Decomposed] = {}
 _packed: dict[tuple[str, str], RaggedRow] = {}
 _flat: dict[tuple[str, str], RaggedRow] = {}
 
@@ -102,16 +102,16 @@ def register(
         known.append(row)
 
 
-def never(op_types: str, code: Code, reason: str, *, domain: str = "") -> None:
+def unsupported(op_types: str, code: Code, reason: str, *, domain: str = "") -> None:
     """Enter operators that can never be batched, with the reason."""
     for op_type in op_types.split():
-        _never[_key(domain, op_type)] = Never(op_type, code, reason, domain)
+        _unsupported[_key(domain, op_type)] = Unsupported(op_type, code, reason, domain)
 
 
-def opened(op_types: str, *, domain: str = "") -> None:
+def decomposed(op_types: str, *, domain: str = "") -> None:
     """Enter operators without a rule that are opened (see `passes.batching.opening`)."""
     for op_type in op_types.split():
-        _opened[_key(domain, op_type)] = Opened(op_type, domain)
+        _decomposed[_key(domain, op_type)] = Decomposed(op_type, domain)
 
 
 def register_packed(
@@ -199,7 +199,7 @@ def has_packed_rule(row: Row) -> bool:
     return _key(row.domain, row.op_type) in _packed
 
 
-def find(node: ir.Node, opset: int) -> Row | Never | None:
+def find(node: ir.Node, opset: int) -> Row | Unsupported | None:
     """Return what the table says of a node, None if nothing.
 
     Args:
@@ -210,7 +210,7 @@ def find(node: ir.Node, opset: int) -> Row | Never | None:
     for row in _rows.get(key, ()):
         if holds_at(row, opset):
             return row
-    return _never.get(key)
+    return _unsupported.get(key)
 
 
 def holds_at(row: Row, opset: int) -> bool:
@@ -244,11 +244,11 @@ def may_round_inside(node: ir.Node, opset: int) -> bool:
     )
 
 
-def rows() -> Iterator[Row | Never | Opened]:
+def rows() -> Iterator[Row | Unsupported | Decomposed]:
     """Yield the whole table, by operator."""
-    for key in sorted({*_rows, *_never, *_opened}):
+    for key in sorted({*_rows, *_unsupported, *_decomposed}):
         yield from _rows.get(key, ())
-        if key in _never:
-            yield _never[key]
-        elif key in _opened and key not in _rows:
-            yield _opened[key]
+        if key in _unsupported:
+            yield _unsupported[key]
+        elif key in _decomposed and key not in _rows:
+            yield _decomposed[key]

@@ -7,7 +7,7 @@ import dataclasses
 from passes.batching.context import Rule
 from passes.decisions import Code
 
-__all__ = ["Never", "Opened", "RaggedRow", "Row"]
+__all__ = ["Decomposed", "RaggedRow", "Row", "Unsupported"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Never:
+class Unsupported:
     """An operator that cannot be batched.
 
     Attributes:
@@ -84,7 +84,7 @@ class RaggedRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class Opened:
+class Decomposed:
     """An operator that is a function by its definition, whose nodes are batched instead.
 
     Attributes:

@@ -33,13 +33,13 @@ from passes.graph.graphs import captured_values, reads_of, subgraphs, walk_nodes
 from passes.graph.node_copies import copy_body
 from passes.typing import Typings
 
-__all__ = ["Walk"]
+__all__ = ["BatchInterpreter"]
 
 NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
 NO_DECLINES: Mapping[ir.Node, Decline] = types.MappingProxyType({})
 
 
-class Walk(BodyState):
+class BatchInterpreter(BodyState):
     """One walk over a body.
 
     Attributes:
@@ -110,7 +110,7 @@ class Walk(BodyState):
         operands = [x for x in (*inputs, *captured) if x is not None]
         is_one_for_all = all(x.is_shared for x in operands)
         said = table.find(node, self.options.opset)
-        if isinstance(said, table.Never) and said.code is Code.RANDOM:
+        if isinstance(said, table.Unsupported) and said.code is Code.RANDOM:
             self._decline(node, operands, Decline(said.code, said.reason))
             return
         try:
@@ -173,7 +173,7 @@ class Walk(BodyState):
         node: ir.Node,
         inputs: Sequence[Operand],
         operands: Sequence[Batched],
-        said: table.Row | table.Never | None,
+        said: table.Row | table.Unsupported | None,
     ) -> None:
         """Run the rule of a node."""
         for x in operands:
@@ -246,7 +246,7 @@ class Walk(BodyState):
             lengths=self._lengths_inside(captured, bindings),
             ambiguous=None,
         )
-        inner = Walk(self._typings, options, self._origin)
+        inner = BatchInterpreter(self._typings, options, self._origin)
         inner._around = self
         for value, x in {**captured, **bindings}.items():
             inner.env[value] = dataclasses.replace(x, stage=0)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.joined import Joined, covers, unproven_shape
-from passes.carried.pattern import FLOATS, Pattern, Term
+from passes.carried.pattern import FLOATS, NumberedPattern, Term
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities
@@ -29,7 +29,7 @@ _BITWISE = frozenset({"Not", "Xor", "BitwiseNot", "BitwiseXor"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Alternation(Pattern):
+class Alternation(NumberedPattern):
     """A carried value of two that take turns.
 
     Attributes:
@@ -49,24 +49,11 @@ class Alternation(Pattern):
     name = "carried alternation"
     needs_sizes = False
 
-    def write(self, joined: Joined) -> ir.Value:
-        """Record the value behind the last iteration."""
-        number = joined.builder.op("Squeeze", [joined.trips.write(joined.builder)])
-        return self._of(joined, number)
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """The values of all iterations can be stacked."""
-        return True
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record the values of all iterations, stacked along axis 0."""
-        return self._of(joined, joined.iterations(is_after=is_after))
-
     def check_shape(self, joined: Joined) -> None:
         """It is the same in all iterations."""
         self._check(joined.typing)
 
-    def _of(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+    def at(self, joined: Joined, numbers: ir.Value) -> ir.Value:
         """Record the values at the start of some iterations."""
         self._check(joined.typing)
         builder, inner = joined.builder, self.carried.inner

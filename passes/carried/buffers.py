@@ -19,7 +19,7 @@ from passes.decisions import Code
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
@@ -101,7 +101,8 @@ class RollingBuffer(Pattern):
         """
         initial, axis = self.carried.initial, self.axis
         last = joined.trips.bound - 1
-        if not all(is_nonnegative(size - end.replace({TRIP: last})) for end, size in self.ends):
+        ends = [(end.replace({ITERATION: last}), size) for end, size in self.ends]
+        if not all(is_nonnegative(size - end) for end, size in ends):
             detail = f"what is appended to '{self.carried.inner.name}' may be shorter"
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         dims, around = joined.types[0].dims, joined.typing.dims(initial)

@@ -18,7 +18,7 @@ from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import either_order, made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import is_writable, write_number
@@ -103,8 +103,8 @@ def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
     if found is None or dims is None or len(dims) != rank:
         return None
     number, base = found
-    first = number.replace({TRIP: Linear(0)})
-    if not dims[axis] or dims[axis] != number.coefficient(TRIP) or not is_writable(first):
+    first = number.replace({ITERATION: Linear(0)})
+    if not dims[axis] or dims[axis] != number.coefficient(ITERATION) or not is_writable(first):
         return None
     mode = node.attributes.get_string("mode", "linear")
     return CacheWrite(carried, (Term(rows, "concatenated", axis),), axis, first, base, mode)

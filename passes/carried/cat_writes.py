@@ -17,7 +17,7 @@ from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
@@ -90,8 +90,8 @@ def find_cat_write(carried: Carried, facts: LoopFacts) -> CatWrite | None:
         return None
     if not dependent_values(facts.scope, carried.inner).isdisjoint(rows):
         return None
-    width = before.end.coefficient(TRIP)
-    begin = before.end.replace({TRIP: Linear(0)})
+    width = before.end.coefficient(ITERATION)
+    begin = before.end.replace({ITERATION: Linear(0)})
     if before.start.number != 0 or not behind.reaches_end:
         return None
     if width < 1 or (behind.start - before.end).number != width:

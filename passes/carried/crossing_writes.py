@@ -20,7 +20,7 @@ from passes.carried.writes import Write
 from passes.decisions import Code
 from passes.graph.made import operand
 from passes.graph.picking import can_pick, pick
-from passes.reading.integers import TRIP
+from passes.reading.integers import ITERATION
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import name_of_carried
@@ -62,9 +62,7 @@ class CrossingWrites(Pattern):
         latest, start = nowhere, 0
         for part in self.parts:
             end = start + len(part.terms)
-            own = dataclasses.replace(
-                joined, values=joined.values[start:end], types=joined.types[start:end]
-            )
+            own = joined.of_terms(start, end)
             start = end
             over = onto(part, written).write(own)
             times = self._times(own, nowhere, over, part)
@@ -101,7 +99,7 @@ class CrossingWrites(Pattern):
         behind = (part.index - first).number
         if behind:
             times = builder.op("Sub", [times, builder.scalar(behind)])
-        if first.coefficient(TRIP) < 0:
+        if first.coefficient(ITERATION) < 0:
             times = builder.op("Neg", [times])
         rest = len(rows) - len(places) + 1
         if rest:

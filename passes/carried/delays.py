@@ -13,7 +13,7 @@ from passes.carried.wrapped import Wrapped
 from passes.carried.writes import is_distinct
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
@@ -24,7 +24,7 @@ __all__ = ["Delay", "Onward", "Unwritten"]
 
 def _first(builder: Builder, tensor: ir.Value, place: Linear) -> ir.Value:
     """Record the row of a tensor at a place; zeros where it has none."""
-    start = write_number(builder, place.replace({TRIP: Linear(0)}))
+    start = write_number(builder, place.replace({ITERATION: Linear(0)}))
     behind = builder.op("Add", [start, builder.ints(1)])
     if not is_nonnegative(place):
         is_last = builder.op("Equal", [behind, builder.ints(0)])
@@ -41,8 +41,9 @@ def _numbers(joined: Joined, read: Reread, count: ir.Value) -> ir.Value:
     builder, place = joined.builder, read.place
     end = builder.op("Squeeze", [count, builder.ints(0)])
     numbers = builder.arange(end)
-    steps = builder.op("Mul", [numbers, builder.scalar(place.coefficient(TRIP))])
-    places = builder.op("Add", [steps, write_number(builder, place.replace({TRIP: Linear(0)}))])
+    steps = builder.op("Mul", [numbers, builder.scalar(place.coefficient(ITERATION))])
+    first = write_number(builder, place.replace({ITERATION: Linear(0)}))
+    places = builder.op("Add", [steps, first])
     if read.ring is None:
         return places
     size = builder.op("Max", [write_number(builder, read.ring), builder.ints(1)])
@@ -55,7 +56,7 @@ def _check(read: Reread, joined: Joined) -> None:
     Raises:
         NotAMapError: They may.
     """
-    is_counted = read.ring is None and bool(read.written.coefficient(TRIP))
+    is_counted = read.ring is None and bool(read.written.coefficient(ITERATION))
     if is_counted and not is_distinct(read.written, 1, joined.trips.bound):
         detail = f"two iterations may write to one place of '{read.tensor.inner.name}'"
         raise NotAMapError(Code.RECURRENCE, detail, read.tensor.next.producer())
@@ -84,8 +85,8 @@ class Unwritten(ReadPattern):
             NotAMapError: A place may be one that an iteration before wrote, counted from the end.
         """
         _check(self.read, joined)
-        last = Linear(0) if self.read.place.coefficient(TRIP) >= 0 else joined.trips.bound - 1
-        if not is_nonnegative(self.read.place.replace({TRIP: last})):
+        last = Linear(0) if self.read.place.coefficient(ITERATION) >= 0 else joined.trips.bound - 1
+        if not is_nonnegative(self.read.place.replace({ITERATION: last})):
             detail = f"it may read what it has written to '{self.read.tensor.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.read.tensor.next.producer())
         places = _numbers(joined, self.read, joined.trips.write(joined.builder))

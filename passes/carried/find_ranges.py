@@ -17,7 +17,7 @@ from passes.carried.slice_writes import find_slice_write
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
@@ -32,9 +32,9 @@ def find_own_rows(carried: Carried, facts: LoopFacts, typing: Typing) -> OwnRows
         return None
     firsts = [columns[0] for columns in reader.columns]
     index = firsts[0].start
-    if index is None or index.coefficient(TRIP) != 1:
+    if index is None or index.coefficient(ITERATION) != 1:
         return None
-    if not is_writable(index.replace({TRIP: Linear(0)})):
+    if not is_writable(index.replace({ITERATION: Linear(0)})):
         return None
     if not all(first.is_point and first.start == index for first in firsts):
         return None
@@ -66,7 +66,7 @@ def _is_open_grid(columns: Sequence[Column]) -> bool:
 def _grows(columns: Sequence[Column]) -> bool:
     """Whether the tensor has a row for each iteration, so that its places squared would count."""
     starts = [column.start for column in columns if column.is_point and len(columns) > 1]
-    return any(start is not None and start.coefficient(TRIP) for start in starts)
+    return any(start is not None and start.coefficient(ITERATION) for start in starts)
 
 
 def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _WriteReader | None:
@@ -148,7 +148,7 @@ class _WriteReader:
             nodes = [*nodes, *rows.nodes]
         bounds = [b for r in ranges for b in (r.start, r.end) if b is not None]
         numbers = (evaluator.number(b) for b in bounds)
-        self.moves |= any(n is not None and bool(n.coefficient(TRIP)) for n in numbers)
+        self.moves |= any(n is not None and bool(n.coefficient(ITERATION)) for n in numbers)
         read = {v for n in nodes if n.op_type != "Shape" for v in operands(n)}
         if not self._dependent.isdisjoint({*bounds, *read, given}):
             return False

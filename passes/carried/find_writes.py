@@ -19,7 +19,7 @@ from passes.carried.writes import Write, is_distinct
 from passes.graph.made import made_by, operand, operands, shaped, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["SCATTERS", "find_write", "placed_terms", "scattered_terms"]
@@ -90,7 +90,7 @@ def _may_be_distinct(index: Linear, width: int, facts: LoopFacts) -> bool:
     """Whether no two iterations have one place, as far as the number of iterations is known."""
     trips = facts.iteration.trips
     bound = None if trips is None else facts.evaluator.number(trips)
-    if bound is None and index.coefficient(TRIP) < 0:
+    if bound is None and index.coefficient(ITERATION) < 0:
         return True
     return is_distinct(index, width, Linear(0) if bound is None else bound)
 

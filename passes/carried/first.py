@@ -24,7 +24,7 @@ from passes.graph.made import (
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.number_order import is_nonnegative
 from passes.reading.written_numbers import is_writable
@@ -50,7 +50,7 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
         return None
     (chosen, *flags), nodes, pairs = hoist([number_of, *asked], reader.branches)
     mark = _mark(own[0], carried.inner, reader.scope, facts.evaluator)
-    if mark is None or number.coefficient(TRIP) < 0:
+    if mark is None or number.coefficient(ITERATION) < 0:
         return None
     op_type, limit = mark
     is_before = op_type == "Equal" and _is_before(number, limit, facts)
@@ -131,7 +131,7 @@ _KEEPING = ("Cast", "Squeeze", "Reshape", "Unsqueeze")
 
 def _is_behind(number: Linear, op_type: str, limit: Linear) -> bool:
     """Whether what iterations take is past a mark: not less than it, or not equal to it."""
-    lowest = number.replace({TRIP: Linear(0)})
+    lowest = number.replace({ITERATION: Linear(0)})
     return is_nonnegative(lowest - limit - int(op_type == "Equal"))
 
 
@@ -139,7 +139,7 @@ def _is_before(number: Linear, limit: Linear, facts: LoopFacts) -> bool:
     """Whether what the last iteration takes is less than a mark, as that of all others is then."""
     trips = facts.iteration.trips
     count = None if trips is None else facts.evaluator.number(trips)
-    return count is not None and is_nonnegative(limit - number.replace({TRIP: count - 1}) - 1)
+    return count is not None and is_nonnegative(limit - number.replace({ITERATION: count - 1}) - 1)
 
 
 def _mark(

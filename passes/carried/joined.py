@@ -16,7 +16,7 @@ from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["Joined", "covers", "same_dims", "unproven_shape"]
@@ -44,7 +44,7 @@ class Joined:
     values: Sequence[ir.Value]
     types: Sequence[ValueType]
     typing: Typing
-    trips: Trips
+    trips: TripCount
     opset: int
     branches: bool = True
     is_collected: bool = False
@@ -58,6 +58,12 @@ class Joined:
         if key not in self.made:
             self.made[key] = write()
         return self.made[key]
+
+    def of_terms(self, start: int, end: int) -> Joined:
+        """Return the same of some of the terms alone."""
+        return dataclasses.replace(
+            self, values=self.values[start:end], types=self.types[start:end]
+        )
 
     def number(self, number: int, dtype: ir.DataType | None, like: ir.Value) -> ir.Value:
         """Record a scalar of an element type; where nothing tells it, that of another value."""

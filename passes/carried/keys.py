@@ -10,7 +10,7 @@ from passes.carried.checked_places import CheckedPlaces
 from passes.carried.columns import find_columns
 from passes.graph.made import operand, through
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["AXES", "Key", "find_key"]
@@ -66,7 +66,7 @@ def _plain_key(indices: ir.Value, facts: LoopFacts) -> Key | None:
 
 def _is_counted(number: Linear | None) -> bool:
     """Whether a place is one that the number of the iteration tells, or the same in all."""
-    return number is not None and bool(number.coefficient(TRIP) or number.number is not None)
+    return number is not None and bool(number.coefficient(ITERATION) or number.number is not None)
 
 
 def _checked_key(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Key | None:

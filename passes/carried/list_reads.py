@@ -19,7 +19,7 @@ from passes.carried.pattern import Term, dependent_values
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["find_list_reads", "with_appended"]
@@ -39,7 +39,7 @@ def find_list_reads(state: State, facts: LoopFacts) -> list[State]:
     element, first = _appended(carried, facts), first_elements(carried.initial)
     if element is None or first is None:
         return []
-    ends = [Linear(-1), Linear.of(TRIP) + (len(first) - 1)]
+    ends = [Linear(-1), Linear.of(ITERATION) + (len(first) - 1)]
     found = []
     for node in facts.iteration.body if first else ():
         if not is_operator(node, "SequenceAt") or node.inputs[0] is not carried.inner:

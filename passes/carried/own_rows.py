@@ -16,7 +16,7 @@ from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
 from passes.graph.builder import END
 from passes.graph.picking import pick
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
 from passes.reading.written_numbers import write_number
@@ -59,7 +59,7 @@ class OwnRows(RangedWrites):
             NotAMapError: The first row is not proven to be counted from the start.
         """
         builder, initial = joined.builder, self.carried.initial
-        first_row = self.index.replace({TRIP: Linear(0)})
+        first_row = self.index.replace({ITERATION: Linear(0)})
         if not is_nonnegative(first_row):
             detail = f"two iterations may write to one row of '{self.carried.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())

@@ -150,6 +150,27 @@ class ReadPattern(Pattern):
         return not is_after
 
 
+class NumberedPattern(Pattern):
+    """A value that the number of the iteration alone tells."""
+
+    @abc.abstractmethod
+    def at(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+        """Record the values at the start of some iterations."""
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the value behind the last iteration."""
+        builder = joined.builder
+        return self.at(joined, builder.op("Squeeze", [joined.trips.write(builder)]))
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """All of its values are known."""
+        return True
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values of all iterations, stacked along axis 0."""
+        return self.at(joined, joined.iterations(is_after=is_after))
+
+
 def added(
     op_type: str,
     inputs: Sequence[ir.Value],

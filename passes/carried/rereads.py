@@ -18,7 +18,7 @@ from passes.carried.rings import Ring, ring_of
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing, ValueType
@@ -126,7 +126,7 @@ def _place(value: ir.Value, facts: LoopFacts) -> Ring | None:
 
 def _delay(written: Ring, read: Ring) -> Linear | None:
     """Return how many iterations ago a place was written, None where that is not known."""
-    gap, step = (written.number - read.number).number, written.number.coefficient(TRIP)
+    gap, step = (written.number - read.number).number, written.number.coefficient(ITERATION)
     if gap is None or written.size != read.size:
         return None
     if not step:  # all iterations write to one place
@@ -143,7 +143,7 @@ def _delay(written: Ring, read: Ring) -> Linear | None:
 
 def _is_counted(place: Linear) -> bool:
     """Whether a place is known at first, and from there on."""
-    return is_writable(place.replace({TRIP: Linear(0)}))
+    return is_writable(place.replace({ITERATION: Linear(0)}))
 
 
 def written_row(

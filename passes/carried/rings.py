@@ -12,12 +12,12 @@ import onnx_ir as ir
 
 from passes.carried.joined import Joined
 from passes.carried.last_places import LastWrite, find_last_write
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import NumberedPattern, Term
 from passes.carried.selections import find_selection
 from passes.graph.builder import END
 from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable, write_number
 from passes.typing.value_types import Typing
@@ -52,8 +52,8 @@ def ring_of(value: ir.Value, facts: LoopFacts) -> Ring | None:
         return None
     if size.number is not None and size.number < 1:
         return None
-    is_counted = is_writable(number.replace({TRIP: Linear(0)}))
-    return Ring(number, size) if is_counted and number.coefficient(TRIP) else None
+    is_counted = is_writable(number.replace({ITERATION: Linear(0)}))
+    return Ring(number, size) if is_counted and number.coefficient(ITERATION) else None
 
 
 def _size(value: ir.Value, facts: LoopFacts) -> Linear | None:
@@ -84,7 +84,7 @@ def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:
     step = _step(operand(node, 0), carried, facts)
     if size is None or step is None or not 0 <= first < size:
         return None
-    return Ring(Linear.of(TRIP) * step + first, Linear(size))
+    return Ring(Linear.of(ITERATION) * step + first, Linear(size))
 
 
 def _turned(carried: Carried, facts: LoopFacts) -> Ring | None:
@@ -110,7 +110,7 @@ def _turned(carried: Carried, facts: LoopFacts) -> Ring | None:
     if value is not carried.inner and _step(value, carried, facts) != 1:
         return None
     size = limit + asked[asks.op_type] + (value is carried.inner)
-    return Ring(Linear.of(TRIP) + first, Linear(size)) if 0 <= first < size else None
+    return Ring(Linear.of(ITERATION) + first, Linear(size)) if 0 <= first < size else None
 
 
 _LESS = {"Less": 0, "LessOrEqual": 1}
@@ -131,7 +131,7 @@ def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cycle(Pattern):
+class Cycle(NumberedPattern):
     """A counter modulo a constant.
 
     Attributes:
@@ -147,23 +147,11 @@ class Cycle(Pattern):
     keeps_shape = "as it is made"
     needs_sizes = False
 
-    def write(self, joined: Joined) -> ir.Value:
-        """Record what it is behind the last iteration."""
-        builder = joined.builder
-        return self._of(joined, builder.op("Squeeze", [joined.trips.write(builder)]))
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """All of its numbers are known."""
-        return True
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record its numbers in all iterations."""
-        return self._of(joined, joined.iterations(is_after=is_after))
-
-    def _of(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+    def at(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+        """Record its numbers at the start of some iterations."""
         builder, (number, size) = joined.builder, (self.ring.number, self.ring.size)
         assert size is not None
-        grown = builder.op("Mul", [numbers, builder.scalar(number.coefficient(TRIP))])
+        grown = builder.op("Mul", [numbers, builder.scalar(number.coefficient(ITERATION))])
         grown = builder.op("Add", [grown, builder.scalar(number.constant)])
         return builder.op("Mod", [grown, builder.scalar(size.constant)])
 
@@ -211,7 +199,7 @@ class RingWrite(LastWrite):
         numbers = builder.op("Unsqueeze", [numbers, builder.ints(1)])
         own = builder.arange(builder.op("Squeeze", [places, builder.ints(0)]))
         size = builder.op("Max", [write_number(builder, ring.size), builder.ints(1)])
-        first = write_number(builder, ring.number.replace({TRIP: Linear(0)}))
+        first = write_number(builder, ring.number.replace({ITERATION: Linear(0)}))
         ago = builder.op("Sub", [builder.op("Add", [numbers, first]), own])
         wrote = builder.op("Sub", [numbers, builder.op("Mod", [ago, size])])
         is_old = builder.op("Less", [wrote, zero])
@@ -226,7 +214,7 @@ def find_ring(carried: Carried, facts: LoopFacts) -> RingWrite | None:
     if found is None or found.axes or found.named != 1 or found.terms[0].kind != "stacked":
         return None
     ring = ring_of(operand(found.node, 1), facts)
-    if ring is None or ring.size is None or ring.number.coefficient(TRIP) != 1:
+    if ring is None or ring.size is None or ring.number.coefficient(ITERATION) != 1:
         return None
     fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}
     return RingWrite(**fields, ring=ring)

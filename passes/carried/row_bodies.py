@@ -228,7 +228,7 @@ class RowBody:
         condition = operand(node, 0)
         if self._meets([condition], known):
             raise NotOwnRowError
-        kept = [at for at, value in enumerate(node.outputs) if self._is_read(value, node)]
+        kept = [at for at, value in enumerate(node.outputs) if self._is_read(value)]
         made, rows = {}, []
         for name, graph in subgraphs(node):
             if graph.initializers:
@@ -250,7 +250,7 @@ class RowBody:
             (known.rows if is_row else known.values)[node.outputs[at]] = value
         return new
 
-    def _is_read(self, value: ir.Value, node: ir.Node) -> bool:
+    def _is_read(self, value: ir.Value) -> bool:
         """Whether a result of an If is more than what becomes of another carried value."""
         if skip_identities(self._carried.next) is value:
             return True

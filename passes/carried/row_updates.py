@@ -21,7 +21,7 @@ from passes.decisions import Code
 from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import is_writable, write_number
@@ -69,8 +69,8 @@ class RowUpdate(Pattern):
         rows = builder.op("Reshape", [rows, shape], {"allowzero": 1})  # of none nothing tells it
         count = builder.op("Squeeze", [trips, builder.ints(0)])
         numbers = builder.arange(count)
-        step = builder.scalar(self.index.coefficient(TRIP))
-        first = write_number(builder, self.index.replace({TRIP: Linear(0)}))
+        step = builder.scalar(self.index.coefficient(ITERATION))
+        first = write_number(builder, self.index.replace({ITERATION: Linear(0)}))
         places = builder.op("Add", [builder.op("Mul", [numbers, step]), first])
         column = builder.op("Unsqueeze", [places, builder.ints(1)])
         written = builder.op("ScatterND", [tensor, column, rows])
@@ -130,7 +130,7 @@ def _own_read(carried: Carried, facts: LoopFacts) -> tuple[int, Linear, ir.Node]
         if found is None or any(made is not None and made.graph in branches for made in makers):
             continue
         axis, number = found
-        if number.coefficient(TRIP) and is_writable(number.replace({TRIP: Linear(0)})):
+        if number.coefficient(ITERATION) and is_writable(number.replace({ITERATION: Linear(0)})):
             return axis, number, node
     return None
 

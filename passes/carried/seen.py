@@ -24,7 +24,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
 from passes.graph.picking import can_pick, pick
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.known_numbers import is_around
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import name_of_carried
@@ -122,7 +122,7 @@ class _Written(Seen):
         """
         size = builder.shape(whole, self.axis, self.axis + 1)
         places = builder.arange(builder.op("Squeeze", [size, builder.ints(0)]))
-        step = self.first.coefficient(TRIP)
+        step = self.first.coefficient(ITERATION)
         bound = self.first + step * (is_after - (step < 0))
         is_written = builder.op("Less", [places, number(bound)])
         if step < 0:
@@ -170,7 +170,7 @@ class _Appended(Seen):
     ) -> ir.Value:
         """Record the rows that are there so far."""
         assert self.width is not None
-        end = self.begin + Linear.of(TRIP) * self.width + self.width * is_after
+        end = self.begin + Linear.of(ITERATION) * self.width + self.width * is_after
         bounds = builder.ints(0), number(end), builder.ints(self.axis)
         return builder.op("Slice", [whole, *bounds])
 
@@ -244,7 +244,7 @@ def find_seen(pattern: Pattern, evaluator: Evaluator, typing: Typing) -> Seen | 
         return None
     if isinstance(pattern, Write):
         first, axis = pattern.index, pattern.along
-        if first is None or axis is None or not first.coefficient(TRIP):
+        if first is None or axis is None or not first.coefficient(ITERATION):
             return None
         if pattern.reduction != "none" or not can_pick(dtype):
             return None

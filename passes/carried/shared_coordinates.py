@@ -11,7 +11,7 @@ from passes.carried.uniform import one_number
 from passes.graph.graphs import constant_value, subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 
 __all__ = ["Reach", "all_places", "columns_of", "shared_coordinate", "yielded_by_branches"]
 
@@ -46,7 +46,7 @@ def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
         return _of_branches(node, list(node.outputs).index(places), evaluator)
     for axis, part in columns_of(places, evaluator):
         number = one_number(part, evaluator)
-        if number is not None and number.coefficient(TRIP):
+        if number is not None and number.coefficient(ITERATION):
             return Reach(number, 1, axis)
     return _column_of(indices, evaluator)
 
@@ -105,6 +105,6 @@ def _column_of(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
     places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
     columns = zip(*(place for place in places or () if place is not None), strict=True)
     for axis, column in enumerate(columns):
-        if len(set(column)) == 1 and column[0].coefficient(TRIP):
+        if len(set(column)) == 1 and column[0].coefficient(ITERATION):
             return Reach(column[0], 1, axis)
     return None

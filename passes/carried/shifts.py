@@ -25,7 +25,7 @@ from passes.graph.made import (
 )
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import bounds_of
@@ -109,7 +109,7 @@ def _shifted_along(
     whole = evaluator.outside(skip_identities(operand(cut, 0)))
     if whole is not skip_identities(carried.initial) or along is None or along.size != 1:
         return None
-    axis, by = int(along.item()) % rank, Linear.of(TRIP) + 1
+    axis, by = int(along.item()) % rank, Linear.of(ITERATION) + 1
     step = optional_operand(cut, 4)
     if step is not None and evaluator.integer(step) != 1:
         return None

@@ -54,9 +54,7 @@ class Steps(Pattern):
         start, tensor = 0, self.carried.initial
         for part in self.parts:
             end = start + len(part.terms)
-            own = dataclasses.replace(
-                joined, values=joined.values[start:end], types=joined.types[start:end]
-            )
+            own = joined.of_terms(start, end)
             tensor = onto(part, tensor).write(own)
             joined.typing.set(tensor, joined.typing[self.carried.initial])
             start = end

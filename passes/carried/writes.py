@@ -12,7 +12,7 @@ from passes.carried.joined_places import Places
 from passes.carried.pattern import FLOATS, Pattern, Term
 from passes.carried.row_shapes import as_rows_of
 from passes.decisions import Code
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
@@ -157,4 +157,4 @@ def is_distinct(index: Linear, width: int, bound: Linear) -> bool:
     if abs(step) < width:
         return False
     lowest = Linear(0) if step > 0 else bound - 1
-    return is_nonnegative(index.replace({TRIP: lowest}))
+    return is_nonnegative(index.replace({ITERATION: lowest}))

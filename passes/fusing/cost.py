@@ -23,7 +23,6 @@ from passes.fusing.measured_costs import (
     FLOPS,
     HEAVY,
     INSERTED,
-    ITERATION,
     JOINED,
     KERNEL,
     LARGEST,
@@ -33,6 +32,7 @@ from passes.fusing.measured_costs import (
     MOST_BYTES,
     MOVED,
     NEXT_ASKED,
+    PER_ITERATION,
     PLACED,
     READ,
     ROW,
@@ -126,7 +126,7 @@ def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan], typing: Typin
     """
     reads = sum(_read(source) for _, source in site.elements)
     forms = [plan.form for plan in outputs.values()]
-    each = ITERATION + reads + KERNEL * _count(site.body)
+    each = PER_ITERATION + reads + KERNEL * _count(site.body)
     each += COLLECTED * forms.count(Form.SCAN_OUTPUT)
     each += sum(
         _split(site, result.output, typing)
@@ -168,7 +168,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     loops = [loop for loop in body.walk.loops if loop] or ([[]] if wanted else [])
     fixed += STARTED * max(0, len(loops) - 1)
     for loop in loops:
-        each += ITERATION + KERNEL * _count(loop) + sum(_reads(body, loop))
+        each += PER_ITERATION + KERNEL * _count(loop) + sum(_reads(body, loop))
     each += AGAIN * _read_again(body, loops, typings.declared)
     each += sum(
         _split(body.site, result.output, typings.declared)
@@ -182,7 +182,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
 def cost_of_given(loop: ir.Node) -> Cost:
     """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
     bodies = [graph for _, graph in subgraphs(loop)]
-    return Cost(0.0, ITERATION + KERNEL * sum(map(_count, bodies)))
+    return Cost(0.0, PER_ITERATION + KERNEL * sum(map(_count, bodies)))
 
 
 def cost_of_stages(nodes: Iterable[ir.Node]) -> float:

@@ -11,7 +11,7 @@ import math
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 from passes.fusing.flat_rates import AS_THEY_LIE, BY_NUMBER, PLAIN, FormWork, rate_of
 from passes.fusing.flat_reads import FREE, MOVES, is_out_of_order, reads_by_number, rows_by_number
 from passes.site import MapSite
@@ -61,7 +61,7 @@ class _NodeCost:
     alone: float
 
 
-def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None:
+def flat_note(site: MapSite, walk: BatchInterpreter, count: int | None = None) -> str | None:
     """Say what flat samples take, and the same in a Loop; None if no sample is flat.
 
     Args:
@@ -81,7 +81,7 @@ def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None
 
 
 def _flat_estimates(
-    site: MapSite, walk: Walk, count: int = COUNT
+    site: MapSite, walk: BatchInterpreter, count: int = COUNT
 ) -> tuple[Estimate, Estimate] | None:
     """Return what a map takes with flat samples, and in a Loop.
 
@@ -113,7 +113,7 @@ class _SupposedSizes:
     vectors, vectors of 600,000.
     """
 
-    def __init__(self, site: MapSite, walk: Walk) -> None:
+    def __init__(self, site: MapSite, walk: BatchInterpreter) -> None:
         self._followed: dict[object, int] = {}
         for node in site.body:
             if node.op_type in _RESHAPED and node.inputs[0] is not None:
@@ -141,7 +141,9 @@ class _SupposedSizes:
         return math.prod(self.of(type_))
 
 
-def _of_node(walk: Walk, sizes: _SupposedSizes, node: ir.Node, value: ir.Value) -> _NodeCost:
+def _of_node(
+    walk: BatchInterpreter, sizes: _SupposedSizes, node: ir.Node, value: ir.Value
+) -> _NodeCost:
     """Return what a node takes that reads a flat value."""
     before, after = walk.type_of(value), walk.type_of(node.outputs[0])
     if node.op_type in MOVES:
@@ -172,7 +174,7 @@ def _of_moved(sizes: _SupposedSizes, type_: ValueType) -> _NodeCost:
     return _NodeCost(BY_NUMBER.bytes(work), BY_NUMBER.time(work), PLAIN.alone(work))
 
 
-def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
+def _flat_nodes(site: MapSite, walk: BatchInterpreter) -> list[tuple[ir.Node, ir.Value]]:
     """Return the nodes that take time on flat samples, and the first of these that each reads."""
     found = []
     for node in site.body:
@@ -182,7 +184,7 @@ def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
     return found
 
 
-def _sizes(site: MapSite, walk: Walk) -> str:
+def _sizes(site: MapSite, walk: BatchInterpreter) -> str:
     """Return the height and width that are known, or else supposed, of the samples given."""
     types = [walk.type_of(value) for _, value in _flat_nodes(site, walk)]
     sizes = _SupposedSizes(site, walk)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 
 __all__ = ["FREE", "MOVES", "is_out_of_order", "reads_by_number", "rows_by_number"]
 
@@ -24,7 +24,7 @@ _COMPOSED = MOVES | {"Gather", "Resize", "Split"}
 _REGRIDDED = frozenset({"Flatten", "Reshape"})
 
 
-def reads_by_number(walk: Walk, node: ir.Node) -> bool:
+def reads_by_number(walk: BatchInterpreter, node: ir.Node) -> bool:
     """Whether the rows of a node's result are read one by one, by tables as long as the rows.
 
     Args:
@@ -64,7 +64,7 @@ def is_out_of_order(x: Batched) -> bool:
     return flat is not None and not flat.has_one_shape and flat.order != tuple(sorted(flat.order))
 
 
-def rows_by_number(walk: Walk, node: ir.Node, value: ir.Value) -> Batched | None:
+def rows_by_number(walk: BatchInterpreter, node: ir.Node, value: ir.Value) -> Batched | None:
     """Return the samples whose rows are read by number; None where it is number by number.
 
     Args:

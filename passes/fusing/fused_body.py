@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 from passes.graph.builder import Builder
 from passes.graph.graphs import reads_of
 from passes.loops.batched_results import (
@@ -41,7 +41,7 @@ class FusedBody:
     """
 
     site: MapSite
-    walk: Walk
+    walk: BatchInterpreter
     prelude: Builder
     batch: ir.Value
     sources: Mapping[ir.Value, ElementSource]

@@ -12,7 +12,7 @@ import math
 import onnx_ir as ir
 
 from passes.batching.held import MOST_HELD, WHOLE, has_no_loop, prefers_loop
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 from passes.decisions import Code
 from passes.fusing.fusion_facts import FusionFacts
 from passes.graph.builder import Builder, needed_nodes
@@ -69,7 +69,7 @@ def check_wholes(read: LoopReading, site: MapSite, typing: Typing, options: Fuse
 
 
 def limit_wholes(
-    site: MapSite, walk: Walk, builder: Builder, batch: ir.Value, facts: FusionFacts
+    site: MapSite, walk: BatchInterpreter, builder: Builder, batch: ir.Value, facts: FusionFacts
 ) -> None:
     """Let a loop run where the iterations of a Loop would hold too much.
 
@@ -97,7 +97,7 @@ def limit_wholes(
     walk.limits[WHOLE.write(builder, held, rows, batch, facts.options)] = _HELD
 
 
-def limit_copies(site: MapSite, walk: Walk) -> None:
+def limit_copies(site: MapSite, walk: BatchInterpreter) -> None:
     """Let a loop run where samples would hold too much of parts of a tensor that overlap.
 
     Args:

@@ -20,7 +20,6 @@ __all__ = [
     "FURTHER_REFUTED",
     "HEAVY",
     "INSERTED",
-    "ITERATION",
     "JOINED",
     "KERNEL",
     "LARGEST",
@@ -32,6 +31,7 @@ __all__ = [
     "MOST_NUMBERS",
     "MOVED",
     "NEXT_ASKED",
+    "PER_ITERATION",
     "PLACED",
     "READ",
     "REFUTED",
@@ -45,7 +45,7 @@ __all__ = [
     "WRITTEN",
 ]
 
-ITERATION = 1.1
+PER_ITERATION = 1.1
 """One iteration of a Loop."""
 
 STARTED = 6.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 from passes.decisions import BoundaryValue, Code, Decision, Reason, Verdict
 from passes.fusing.flat_cost import flat_note
 from passes.fusing.form_choice import FormChoice
@@ -49,13 +49,13 @@ def plan_decision(
     )
 
 
-def _verdict(choice: FormChoice, walk: Walk) -> Verdict:
+def _verdict(choice: FormChoice, walk: BatchInterpreter) -> Verdict:
     if choice.is_guarded:
         return Verdict.GUARDED
     return Verdict.FISSIONED if any(walk.loops) else Verdict.FUSED
 
 
-def _form(choice: FormChoice, walk: Walk) -> str:
+def _form(choice: FormChoice, walk: BatchInterpreter) -> str:
     """Say what a map becomes: behind which guards, and with what in loops."""
     form = "batched if " + ", else if ".join(c.value for c in choice.forms if c)
     form = form if choice.is_guarded else ""
@@ -85,7 +85,9 @@ def _assumptions(
     return promised + [line for one in site.originals for line in one.assumptions]
 
 
-def _notes(site: MapSite, choice: FormChoice, walk: Walk, facts: FusionFacts) -> list[str]:
+def _notes(
+    site: MapSite, choice: FormChoice, walk: BatchInterpreter, facts: FusionFacts
+) -> list[str]:
     """Say how a Loop was read, what may come out otherwise, and when a loop is faster."""
     notes = [f"read as a map: {one.dialect}" for one in site.originals[-1:] if one.dialect]
     notes += [line for one in site.originals for line in one.patterns]
@@ -105,7 +107,7 @@ _MOST_TOLD = 3
 """Nodes that a note names; more are counted."""
 
 
-def _flip_notes(walk: Walk, facts: FusionFacts) -> list[str]:
+def _flip_notes(walk: BatchInterpreter, facts: FusionFacts) -> list[str]:
     """Return the note on discrete operators that rounding may sway: one for all of them."""
     nodes = [f"{facts.paths.get(node, node.op_type)} ({node.op_type})" for node in walk.flips]
     if not nodes:
@@ -119,7 +121,7 @@ def _flip_notes(walk: Walk, facts: FusionFacts) -> list[str]:
     ]
 
 
-def _kept_form(walk: Walk) -> str:
+def _kept_form(walk: BatchInterpreter) -> str:
     """Say what of a body stays in loops."""
     loops = sum(bool(nodes) for nodes in walk.loops)
     count = sum(len(nodes) for nodes in walk.loops)
@@ -173,7 +175,7 @@ _ROUNDS = (
 
 
 def _boundary_values(
-    site: MapSite, walks: Iterable[Walk], declared: Typing
+    site: MapSite, walks: Iterable[BatchInterpreter], declared: Typing
 ) -> list[BoundaryValue]:
     """Return each input of the body and each result, and its layout in every form.
 
@@ -192,7 +194,7 @@ def _boundary_values(
     ]
 
 
-def _layouts(value: ir.Value, forms: list[Walk]) -> tuple[str, ...]:
+def _layouts(value: ir.Value, forms: list[BatchInterpreter]) -> tuple[str, ...]:
     held = (walk.held(value) for walk in forms)
     return tuple(dict.fromkeys(one.layout.value for one in held if one is not None))
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 from passes.decisions import Code, Decline, Reason
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
@@ -81,7 +81,7 @@ def _walk_body(
     kept: dict[ir.Node, Reason | None] = {}
     declined: dict[ir.Node, Decline] = {}
     while True:
-        walk = Walk(typings, options, site.path, declined)
+        walk = BatchInterpreter(typings, options, site.path, declined)
         walk.stage(0)
         for inner, outer in site.shared:
             walk.bind(inner, Batched(Layout.SHARED, outer, UNKNOWN))
@@ -111,7 +111,7 @@ def _walk_body(
     return FusedBody(site, walk, read.prelude, options.batch, sources, read.asked)
 
 
-def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
+def _read_apart(site: MapSite, walk: BatchInterpreter) -> list[ir.Value]:
     """Return the packed outputs of a body that some result joins along a different axis."""
     outputs = ((r, site.body.outputs[r.output]) for r in site.results)
     torn = (v for r, v in outputs if not can_give(r, walk.read(v), walk.options))

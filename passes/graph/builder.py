@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx_ir import AttributeType
 
 from passes.graph.drafts import Memo, drop_uses, note
-from passes.graph.graphs import PATH_KEY, node_paths, reads_of
+from passes.graph.graphs import node_paths, reads_of, recorded_path
 
 __all__ = [
     "BATCHED_KEY",
@@ -48,7 +48,7 @@ def given_paths(model: ir.Model) -> dict[ir.Node, str]:
 
 def given_path(node: ir.Node, path: str) -> str:
     """Return a path that a reader finds in the model as given: of what a new node stands for."""
-    return node.meta.get(PATH_KEY) or node.metadata_props.get(ORIGIN_KEY) or path
+    return recorded_path(node) or node.metadata_props.get(ORIGIN_KEY) or path
 
 
 def tensor_value(

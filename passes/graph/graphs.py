@@ -30,6 +30,7 @@ __all__ = [
     "paths_below",
     "reads_of",
     "record_paths",
+    "recorded_path",
     "subgraphs",
     "walk_nodes",
     "with_subgraphs",
@@ -56,9 +57,10 @@ def is_operator(node: ir.Node | None, op_types: str | Collection[str]) -> TypeGu
         node: The node.
         op_types: The name of the operator, or those of several.
     """
-    if node is None or not is_default_domain(node):
+    if node is None:
         return False
-    return node.op_type == op_types if isinstance(op_types, str) else node.op_type in op_types
+    found = node.op_type == op_types if isinstance(op_types, str) else node.op_type in op_types
+    return found and is_default_domain(node)
 
 
 def subgraphs(node: ir.Node) -> list[tuple[str, ir.Graph]]:
@@ -156,7 +158,7 @@ def paths_below(nodes: Iterable[ir.Node], prefix: str) -> dict[ir.Node, str]:
     """Name the nodes of a graph, and those of the graphs that they own; see `node_paths`."""
     paths: dict[ir.Node, str] = {}
     for index, node in enumerate(nodes):
-        paths[node] = path = node.meta.get(PATH_KEY) or prefix + local_name(node, index)
+        paths[node] = path = recorded_path(node) or prefix + local_name(node, index)
         for name, inner in subgraphs(node):
             paths |= paths_below(inner, f"{path}/{name}/")
     return paths
@@ -177,6 +179,11 @@ def name_of(value: ir.Value) -> str:
     return value.name or ""
 
 
+def recorded_path(node: ir.Node) -> str | None:
+    """Return the path of a node in the model as given, None for a node that was written."""
+    return node.meta.data.get(PATH_KEY)
+
+
 def record_paths(paths: Mapping[ir.Node, str]) -> None:
     """Record the paths of nodes; they and their copies keep them."""
     for node, path in paths.items():
@@ -186,8 +193,8 @@ def record_paths(paths: Mapping[ir.Node, str]) -> None:
 def forget_paths(nodes: Iterable[ir.Node]) -> None:
     """Forget the recorded paths of nodes."""
     for node in nodes:
-        node.meta.pop(PATH_KEY, None)
-        node.meta.pop(COPIED_KEY, None)
+        node.meta.data.pop(PATH_KEY, None)
+        node.meta.data.pop(COPIED_KEY, None)
 
 
 def default_opset(model: ir.Model) -> int:
@@ -235,18 +242,12 @@ def _constant_node(node: ir.Node, largest: int) -> np.ndarray | None:
         match name:
             case "value":
                 return _small_array(attribute.value, largest)
-            case "value_int":
-                return np.array(attribute.as_int(), np.int64)
-            case "value_ints":
-                return np.array(attribute.as_ints(), np.int64)
-            case "value_float":
-                return np.array(attribute.as_float(), np.float32)
-            case "value_floats":
-                return np.array(attribute.as_floats(), np.float32)
-            case "value_string":
-                return np.array(attribute.as_string(), object)
-            case "value_strings":
-                return np.array(attribute.as_strings(), object)
+            case "value_int" | "value_ints":
+                return np.array(attribute.value, np.int64)
+            case "value_float" | "value_floats":
+                return np.array(attribute.value, np.float32)
+            case "value_string" | "value_strings":
+                return np.array(attribute.value, object)
     return None
 
 

@@ -14,6 +14,7 @@ from passes.graph.graphs import (
     all_graphs,
     captured_values,
     graphs_with_nodes,
+    recorded_path,
     subgraphs,
     walk_nodes,
     with_subgraphs,
@@ -125,7 +126,7 @@ def _tell_copies_apart(nodes: Iterable[ir.Node]) -> None:
     paths: set[str] = set()
     copies: list[tuple[ir.Node, str]] = []
     for node in nodes:
-        path = node.meta.get(PATH_KEY)
+        path = recorded_path(node)
         if path is None:
             continue
         if path in paths:

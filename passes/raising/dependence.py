@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.graph.graphs import PATH_KEY, is_used, reads_of, walk_nodes
+from passes.graph.graphs import is_used, reads_of, recorded_path, walk_nodes
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.needs import Needs
 from passes.typing import Typing
@@ -80,7 +80,7 @@ class Dependence:
 
     def _is_stuck(self, node: ir.Node, opset: int) -> bool:
         """Whether a node stays in the Loop for what it is, or because it was tried in vain."""
-        path = f"{node.meta.get(PATH_KEY)}/"
+        path = f"{recorded_path(node)}/"
         tried = self.facts.iteration.node.meta.get(STUCK_KEY, ())
         return any(f"{one}/".startswith(path) for one in tried) or not _may_be_batched(node, opset)
 
@@ -172,4 +172,4 @@ class Dependence:
 def _may_be_batched(node: ir.Node, opset: int) -> bool:
     """Whether a rule may be known for a node, and for all nodes inside of it."""
     found = (table.find(inner, opset) for inner in walk_nodes([node]))
-    return not any(row is None or isinstance(row, table.Never) for row in found)
+    return not any(row is None or isinstance(row, table.Unsupported) for row in found)

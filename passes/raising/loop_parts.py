@@ -15,13 +15,13 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.fusing.cost import work_of
-from passes.fusing.measured_costs import COLLECTED, ITERATION, KERNEL, READ
+from passes.fusing.measured_costs import COLLECTED, KERNEL, PER_ITERATION, READ
 from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.raising.dependence import Dependence
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
 from passes.reading.sources import Element
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.typing import Typing, Typings
 
 __all__ = ["LoopParts", "find_parts", "find_rounding", "row_count"]
@@ -70,7 +70,7 @@ def find_rounding(nodes: Iterable[ir.Node], opset: int) -> ir.Node | None:
     return next((n for n, row in rows if isinstance(row, table.Row) and row.rounding), None)
 
 
-def row_count(facts: LoopFacts, trips: Trips, needs: Needs, typings: Typings) -> int | str:
+def row_count(facts: LoopFacts, trips: TripCount, needs: Needs, typings: Typings) -> int | str:
     """Return the number of iterations, or a symbol for it, as the dimension of tensors of rows."""
     if trips.static is not None:
         return trips.static
@@ -87,7 +87,7 @@ def row_count(facts: LoopFacts, trips: Trips, needs: Needs, typings: Typings) ->
 
 def find_parts(
     facts: LoopFacts,
-    trips: Trips,
+    trips: TripCount,
     needs: Needs,
     typing: Typing,
     opset: int,
@@ -199,7 +199,7 @@ class _Split:
         return [v for v in reads_of(node) if v in scanned]
 
     def _whole_cost(self) -> float:
-        return ITERATION + math.fsum(map(self._cost, self.on.live))
+        return PER_ITERATION + math.fsum(map(self._cost, self.on.live))
 
     def _cuts(self, read: Collection[ir.Value], least: float) -> list[ir.Value]:
         """Return which values the Loop reads as rows, of those that it needs.

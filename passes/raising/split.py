@@ -22,7 +22,7 @@ from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_part, type_rows
 from passes.reading.stages import Stage
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.site import Rest
 from passes.typing import Typings
 
@@ -41,7 +41,7 @@ class LoopSplit:
     """
 
     facts: LoopFacts
-    trips: Trips
+    trips: TripCount
     parts: LoopParts
     count: int | str
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_used
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.typing.value_types import Typing
 
 __all__ = ["final_values", "write_counter"]
@@ -36,7 +36,7 @@ def write_counter(builder: Builder, index: ir.Value, state: State, typing: Typin
 
 
 def final_values(
-    facts: LoopFacts, trips: Trips, typing: Typing
+    facts: LoopFacts, trips: TripCount, typing: Typing
 ) -> Mapping[ir.Value, Callable[[Builder], ir.Value]]:
     """Return what records each carried value that a Loop yields, appended sequences apart.
 
@@ -60,7 +60,7 @@ def _initial(state: State, builder: Builder) -> ir.Value:
     return state.carried.initial
 
 
-def _last(state: State, trips: Trips, typing: Typing, builder: Builder) -> ir.Value:
+def _last(state: State, trips: TripCount, typing: Typing, builder: Builder) -> ir.Value:
     """Record the value of a counter behind the last iteration."""
     count = trips.write(builder)
     grown = builder.op("Mul", [count, builder.ints(state.step)])

@@ -12,11 +12,11 @@ from passes.graph.made import made_by, skip_identities
 from passes.reading.cases import values_in_cases
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, Quotient, Scalar
+from passes.reading.integers import ITERATION, Linear, Quotient, Scalar
 from passes.reading.iterations import Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import greatest, if_positive, is_nonnegative, least, not_more
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
@@ -25,7 +25,7 @@ __all__ = ["OPPOSITES", "check_range", "count_trips"]
 _ENDLESS = (1 << 31) - 1
 
 
-def count_trips(facts: LoopFacts, typing: Typing) -> Trips:
+def count_trips(facts: LoopFacts, typing: Typing) -> TripCount:
     """Return how often the body runs.
 
     Args:
@@ -41,14 +41,14 @@ def count_trips(facts: LoopFacts, typing: Typing) -> Trips:
         number = facts.evaluator.dimension(source.tensor, source.axis)
         if number is None:
             raise NotAMapError(Code.UNKNOWN_RANK, "nothing tells the rank of what it scans")
-        return Trips(number, number)
+        return TripCount(number, number)
     trips = _count_loop(facts, typing)
     if not is_writable(trips.number):
         raise _early_exit(facts)
     return trips
 
 
-def _count_loop(facts: LoopFacts, typing: Typing) -> Trips:
+def _count_loop(facts: LoopFacts, typing: Typing) -> TripCount:
     iteration = facts.iteration
     outside = Evaluator(typing, facts.inside)
     bounds = _given_bounds(iteration, outside)
@@ -69,7 +69,7 @@ def _count_loop(facts: LoopFacts, typing: Typing) -> Trips:
     return _conditional(iteration, bounds, after, first)
 
 
-def check_range(facts: LoopFacts, trips: Trips) -> None:
+def check_range(facts: LoopFacts, trips: TripCount) -> None:
     """Check that the vectors that were read by Slice have all the numbers that were read.
 
     Raises:
@@ -77,8 +77,8 @@ def check_range(facts: LoopFacts, trips: Trips) -> None:
     """
     first, last = Linear(), trips.bound - 1
     for position, size in facts.evaluator.in_range:
-        farthest = last if position.coefficient(TRIP) > 0 else first
-        if not is_nonnegative(not_more(size - 1 - position.replace({TRIP: farthest}))):
+        farthest = last if position.coefficient(ITERATION) > 0 else first
+        if not is_nonnegative(not_more(size - 1 - position.replace({ITERATION: farthest}))):
             raise NotAMapError(Code.NOT_A_MAP, "it may read behind the end of a vector")
 
 
@@ -96,7 +96,7 @@ def _conditional(
     bounds: Sequence[Linear],
     after: Sequence[tuple[Linear, Linear]],
     first: list[Linear] | None,
-) -> Trips:
+) -> TripCount:
     """Count where each condition lets ``after`` further iterations run behind the first.
 
     The second number of each is positive exactly if one more than the first one is. If the
@@ -133,11 +133,11 @@ def _least(bounds: Sequence[Linear], numbers: Sequence[Linear]) -> Linear:
 
 def _gated(
     iteration: Iteration, first: list[Linear] | None, total: Linear, by_condition: bool
-) -> Trips:
+) -> TripCount:
     """Return a number of iterations, none if the condition outside is false."""
     number = greatest([total, Linear()])
     gate = None if first == [] else iteration.condition
-    return Trips(number, if_positive(total), gate, by_condition)
+    return TripCount(number, if_positive(total), gate, by_condition)
 
 
 def _further_iterations(condition: Linear, facts: LoopFacts) -> tuple[Linear, Linear]:
@@ -145,9 +145,9 @@ def _further_iterations(condition: Linear, facts: LoopFacts) -> tuple[Linear, Li
 
     It is 0 or less if it never does. The second number is positive exactly if one more is.
     """
-    step = condition.coefficient(TRIP)
-    rest = condition.without(TRIP)
-    if step >= 0 or any(isinstance(atom, type(TRIP)) for atom in rest.atoms()):
+    step = condition.coefficient(ITERATION)
+    rest = condition.without(ITERATION)
+    if step >= 0 or any(isinstance(atom, type(ITERATION)) for atom in rest.atoms()):
         raise _early_exit(facts)
     if step == -1:
         return rest, rest + 1

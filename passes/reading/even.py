@@ -13,7 +13,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Entry, Linear
+from passes.reading.integers import ITERATION, Entry, Linear
 
 __all__ = [
     "Bounds",
@@ -52,7 +52,7 @@ def entry_of(number: Linear | None) -> tuple[ir.Value, int] | None:
     ((atom, count),) = number.terms
     if not isinstance(atom, Entry) or count != 1:
         return None
-    first = (atom.position - Linear.of(TRIP)).number
+    first = (atom.position - Linear.of(ITERATION)).number
     return None if first is None or first < 0 else (atom.vector, first)
 
 

@@ -13,7 +13,7 @@ from passes.graph.graphs import with_subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Dim, Linear, StateSymbol
+from passes.reading.integers import ITERATION, Dim, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -104,7 +104,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
         typing: The proven typing.
     """
     inside = frozenset(_values_inside(iteration.body))
-    trip = None if iteration.number is None else {iteration.number: (Linear.of(TRIP),)}
+    trip = None if iteration.number is None else {iteration.number: (Linear.of(ITERATION),)}
     probe, outside = Evaluator(typing, inside, trip), Evaluator(typing, inside)
     probe.named = _named(iteration, typing)
     for carried in iteration.states:
@@ -118,7 +118,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
     for state in states:
         inner, initial = state.carried.inner, state.carried.initial
         if state.kind is Kind.COUNTER:
-            evaluator.known[inner] = (state.first + Linear.of(TRIP) * state.step,)
+            evaluator.known[inner] = (state.first + Linear.of(ITERATION) * state.step,)
         elif state.kind is Kind.INVARIANT:
             evaluator.known[inner] = outside.of(initial)
             evaluator.outer[inner] = initial
@@ -195,5 +195,5 @@ def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Va
     if skip_identities(sequence) is not carried.inner:
         return None
     # At position `n` of `n` elements, which is behind the last one.
-    is_last = not position or probe.number(position[0]) == Linear.of(TRIP)
+    is_last = not position or probe.number(position[0]) == Linear.of(ITERATION)
     return element if is_last else None

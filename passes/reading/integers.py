@@ -1,7 +1,8 @@
 """Integers that a graph computes, written as sums: dimensions, lengths, counters, positions.
 
-``2 * length(xs) + i - 1`` is a `Linear`: the constant -1, and the atoms ``Length(xs)`` and `Trip`
-with how often each counts, 2 and 1. What is proven of sums is in `passes.reading.number_order`.
+``2 * length(xs) + i - 1`` is a `Linear`: the constant -1, and the atoms ``Length(xs)`` and
+`IterationNumber` with how often each counts, 2 and 1. What is proven of sums is in
+`passes.reading.number_order`.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 __all__ = [
-    "TRIP",
+    "ITERATION",
     "Atom",
     "Dim",
     "Entry",
     "Greatest",
+    "IterationNumber",
     "Least",
     "Length",
     "Linear",
     "Quotient",
     "Scalar",
     "StateSymbol",
-    "Trip",
 ]
 
 
 @dataclasses.dataclass(frozen=True)
-class Trip:
+class IterationNumber:
     """The number of the iteration, from 0."""
 
 
@@ -104,8 +105,10 @@ class Quotient:
     step: int
 
 
-Atom: TypeAlias = Trip | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest | Quotient
-TRIP = Trip()
+Atom: TypeAlias = (
+    IterationNumber | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest | Quotient
+)
+ITERATION = IterationNumber()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +160,7 @@ class Linear:
 
         ``i + max(3 - i, 0)`` is 3 four times.
         """
-        return 0 if TRIP in self.without(TRIP).atoms() else self.coefficient(TRIP)
+        return 0 if ITERATION in self.without(ITERATION).atoms() else self.coefficient(ITERATION)
 
     def without(self, atom: Atom) -> Linear:
         """Return the sum of all other terms."""

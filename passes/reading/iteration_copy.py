@@ -30,7 +30,7 @@ from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.speculated import Speculated
 from passes.reading.stages import Stage, Whole
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.site import GuardCheck
 from passes.typing.value_types import Typings, ValueType
 
@@ -45,7 +45,7 @@ class IterationCopy:
     def __init__(
         self,
         facts: LoopFacts,
-        trips: Trips,
+        trips: TripCount,
         typings: Typings,
         path: str,
         check: GuardCheck | None,

@@ -13,7 +13,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS, Numbers
-from passes.reading.integers import TRIP, Dim, Linear, Trip
+from passes.reading.integers import ITERATION, Dim, IterationNumber, Linear
 from passes.reading.written_numbers import write_number
 
 __all__ = ["is_around", "write_at", "write_known"]
@@ -73,7 +73,8 @@ def is_around(numbers: Numbers, evaluator: Evaluator) -> bool:
     """Whether numbers are sums of the iteration's own and of dimensions around it."""
     atoms = {atom for number in numbers for atom in number.atoms()}
     return all(
-        isinstance(atom, Trip) or (isinstance(atom, Dim) and not evaluator.is_inside(atom.tensor))
+        isinstance(atom, IterationNumber)
+        or (isinstance(atom, Dim) and not evaluator.is_inside(atom.tensor))
         for atom in atoms
     )
 
@@ -86,7 +87,7 @@ def write_at(builder: Builder, number: Linear, index: ir.Value) -> ir.Value:
         number: The number; `is_around` holds of it.
         index: The number of the iteration.
     """
-    step, first = number.coefficient(TRIP), number.without(TRIP)
+    step, first = number.coefficient(ITERATION), number.without(ITERATION)
     if not step:
         return write_number(builder, first)
     counted = index if step == 1 else builder.op("Mul", [index, builder.scalar(step)])

@@ -11,7 +11,7 @@ from passes.carried.seen import Seen
 from passes.graph.builder import Builder
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.stages import CarriedResult
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.site import MapSite
 
 __all__ = ["LoopReading", "name_dialect"]
@@ -41,7 +41,7 @@ class LoopReading:
     dialect: str
     assumptions: Sequence[str]
     behind: Sequence[CarriedResult]
-    trips: Trips
+    trips: TripCount
     shaped: frozenset[ir.Value] = frozenset()
     seen: Sequence[Seen] = ()
     earlier: Sequence[LoopReading] = ()
@@ -52,7 +52,7 @@ class LoopReading:
         return [*self.earlier, self]
 
 
-def name_dialect(facts: LoopFacts, trips: Trips) -> str:
+def name_dialect(facts: LoopFacts, trips: TripCount) -> str:
     """Return what the report calls the form in which a map was found."""
     iteration = facts.iteration
     if iteration.number is None:

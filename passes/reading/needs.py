@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import ASK_SHAPE, Pattern, Term
+from passes.carried.pattern import ASK_SHAPE
 from passes.graph.graphs import is_default_domain
 from passes.graph.if_outputs import read_for
 from passes.graph.made import skip_identities
@@ -16,7 +16,7 @@ from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Collected
 from passes.reading.nodes import by_type, constant_of, passed_on
 from passes.reading.sources import Element, Reads, Window, find_read
-from passes.reading.stages import CarriedResult, Stage
+from passes.reading.stages import CarriedResult, Leaving, Stage
 from passes.reading.why_carried import why_carried
 from passes.site import MapResult
 from passes.typing.value_types import Typing
@@ -76,24 +76,23 @@ class Needs:
 
     def wanted(self, graph: ir.Graph) -> tuple[list[ir.Value], list[MapResult]]:
         """Return the values of the body that leave the map, and how."""
-        outputs: dict[ir.Value, int] = {}
-        results: list[MapResult] = []
-        joined: dict[Term, ir.Value] = {}
+        leaving = Leaving()
         is_first, yields = self.stage.is_first, self.stage.yields
         rows = [Collected(inner, tensor) for inner, tensor in self.stage.rows.items()]
         for one in (*rows, *self.facts.iteration.collected):
             if not yields(one.result):
                 continue
-            if self._enter_carried(one, outputs, results, joined):
+            if self._enter_carried(one, leaving):
                 continue
             if not is_first and self._carried_by(one) is None:
-                at = outputs.setdefault(one.inner, len(outputs))
-                results.append(MapResult(at, "stacked", one.result, one.axis, one.is_reversed))
+                at = leaving.place(one.inner)
+                result = MapResult(at, "stacked", one.result, one.axis, one.is_reversed)
+                leaving.results.append(result)
         for state in self.facts.states:
             if not yields(state.carried.result) or not self._is_here(state):
                 continue
             if state.pattern is not None:
-                terms = self._terms(state.pattern, outputs, results, joined)
+                terms = leaving.terms(state.pattern)
                 self.behind.append(CarriedResult(state.carried.result, state.pattern, terms))
             elif state.kind is Kind.OTHER:
                 raise why_carried(state, None, self._declared)
@@ -101,13 +100,13 @@ class Needs:
                 for result in results_of(0, state.carried.result, graph):
                     if result.kind == "stacked":
                         one = Collected(state.element, result.value, result.axis)
-                        if self._enter_carried(one, outputs, results, joined):
+                        if self._enter_carried(one, leaving):
                             continue
-                    at = outputs.setdefault(state.element, len(outputs))
-                    results.append(dataclasses.replace(result, output=at))
+                    at = leaving.place(state.element)
+                    leaving.results.append(dataclasses.replace(result, output=at))
         for state in self.facts.states if is_first else ():
             if self._is_here(state) and state.pattern is not None:
-                terms = self._terms(state.pattern, outputs, results, joined)
+                terms = leaving.terms(state.pattern)
                 if state.carried.inner in self.facts.seen:
                     whole = ir.Value(name=f"{state.carried.inner.name}.whole")
                     self.wholes[state.carried.inner] = CarriedResult(whole, state.pattern, terms)
@@ -119,10 +118,10 @@ class Needs:
                     self.rows[value] = given
         self.rows |= {
             term.value: value
-            for term, value in joined.items()
+            for term, value in leaving.joined.items()
             if term.kind == "stacked" and not term.axis and self._is_computed(term.value)
         }
-        return list(outputs), results
+        return list(leaving.outputs), leaving.results
 
     def _collected_of(self, state: State) -> list[tuple[ir.Value, bool]]:
         """Return the values of a state that a first map collects; are they those at the ends?"""
@@ -139,20 +138,14 @@ class Needs:
         node = value.producer()
         return node is not None and value in self.facts.inside and self.read(node) is None
 
-    def _enter_carried(
-        self,
-        one: Collected,
-        outputs: dict[ir.Value, int],
-        results: list[MapResult],
-        joined: dict[Term, ir.Value],
-    ) -> bool:
+    def _enter_carried(self, one: Collected, leaving: Leaving) -> bool:
         """Enter a result that stacks a carried value, if it is computed behind this map."""
         found = self._carried_by(one)
         if found is None or not self._is_here(found[0]):
             return False
         pattern = found[0].pattern
         assert pattern is not None
-        terms = self._terms(pattern, outputs, results, joined)
+        terms = leaving.terms(pattern)
         self.behind.append(CarriedResult(one.result, pattern, terms, found[1]))
         return True
 
@@ -169,21 +162,6 @@ class Needs:
             if pattern.can_collect(is_after=is_after):
                 return state, is_after
         return None
-
-    def _terms(
-        self,
-        pattern: Pattern,
-        outputs: dict[ir.Value, int],
-        results: list[MapResult],
-        joined: dict[Term, ir.Value],
-    ) -> tuple[ir.Value, ...]:
-        """Enter what a pattern needs of all iterations, each value once."""
-        for term in pattern.terms:
-            if term not in joined:
-                at = outputs.setdefault(term.value, len(outputs))
-                joined[term] = ir.Value(name=f"{term.value.name}.all")
-                results.append(MapResult(at, term.kind, joined[term], term.axis))
-        return tuple(joined[term] for term in pattern.terms)
 
     def needed(self, outputs: list[ir.Value]) -> set[ir.Value | ir.Node]:
         """Return the nodes of the body that the outputs depend on, and the inputs.

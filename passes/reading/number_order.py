@@ -13,11 +13,11 @@ from passes.reading.integers import (
     Atom,
     Dim,
     Greatest,
+    IterationNumber,
     Least,
     Length,
     Linear,
     Quotient,
-    Trip,
 )
 
 __all__ = ["greatest", "if_positive", "is_nonnegative", "least", "not_more", "sole_atom"]
@@ -70,7 +70,7 @@ def _atom_is_nonnegative(atom: Atom, known: _Known) -> bool:
         return any(_is_nonnegative(m, 0, known) for m in atom.members)
     if isinstance(atom, Quotient):
         return _is_nonnegative(atom.number, 0, known)
-    return isinstance(atom, Trip | Dim | Length)
+    return isinstance(atom, IterationNumber | Dim | Length)
 
 
 def not_more(number: Linear) -> Linear:

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.opening import open_functions
-from passes.carried.find import with_patterns
 from passes.carried.in_branch import failing_apart
+from passes.carried.states import with_patterns
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
 from passes.graph.opsets import to_opset_form
@@ -23,7 +23,7 @@ from passes.reading.loop_reading import LoopReading
 from passes.reading.needs import Needs
 from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.stages import Stage, Whole
-from passes.reading.trips import Trips
+from passes.reading.trip_count import TripCount
 from passes.reading.types import type_body
 from passes.site import GuardCheck
 from passes.typing.value_types import Typings, ValueType
@@ -35,7 +35,7 @@ _OLDEST_OPSET = 11
 
 def find_loop(
     node: ir.Node, typings: Typings, opset: int, *, rereads: bool = True
-) -> tuple[LoopFacts, Trips]:
+) -> tuple[LoopFacts, TripCount]:
     """Find what a Loop or Scan carries, and how often it runs its body.
 
     Args:
@@ -102,7 +102,7 @@ def read_loop(
 
 def read_part(
     facts: LoopFacts,
-    trips: Trips,
+    trips: TripCount,
     graph: ir.Graph,
     path: str,
     typings: Typings,
@@ -170,7 +170,7 @@ def _layers(
 
 
 def _type_first(
-    first: LoopReading, needs: Needs, trips: Trips, typings: Typings
+    first: LoopReading, needs: Needs, trips: TripCount, typings: Typings
 ) -> dict[ir.Value, Whole]:
     """Enter the types of what a map computes for those behind it; return the whole tensors.
 

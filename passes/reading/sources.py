@@ -15,7 +15,7 @@ from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import FAR, size_along
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative, not_more
 from passes.reading.slice_bounds import AxisCut, Bounds, axes_cut, cut_of, cuts_of
@@ -120,7 +120,7 @@ def find_read(node: ir.Node, reads: Reads) -> Element | Window | None:
 
 def _sequence_at(node: ir.Node, reads: Reads) -> Element | None:
     sequence = reads.outside(node.inputs[0])
-    if sequence is None or reads.evaluator.number(node.inputs[1]) != Linear.of(TRIP):
+    if sequence is None or reads.evaluator.number(node.inputs[1]) != Linear.of(ITERATION):
         return None
     if is_disputed(sequence, reads.declared):
         raise NotAMapError(Code.UNKNOWN_RANK, DISPUTED, node)
@@ -131,7 +131,7 @@ def _sequence_at(node: ir.Node, reads: Reads) -> Element | None:
 def _gather(node: ir.Node, reads: Reads) -> Element | None:
     """Read ``x[k]`` along any axis; a tensor with surplus slices is read by its positions."""
     tensor = reads.outside(node.inputs[0])
-    if tensor is None or reads.evaluator.number(node.inputs[1]) != Linear.of(TRIP):
+    if tensor is None or reads.evaluator.number(node.inputs[1]) != Linear.of(ITERATION):
         return None
     axis = node.attributes.get_int("axis", 0)
     rank = reads.proven.rank(node.inputs[1]) if node.inputs[1] is not None else None
@@ -173,7 +173,7 @@ def _cut(
         return None
     start, end, axis = cut.start, cut.end, cut.axis
     dim = size_along(reads.evaluator, tensor, axis)
-    first, step = start.without(TRIP).number, start.coefficient(TRIP)
+    first, step = start.without(ITERATION).number, start.coefficient(ITERATION)
     size = _size(start, end, jump)
     if dim is None or first is None or size is None or first < 0 or step <= 0:
         return None
@@ -187,7 +187,7 @@ def _cut(
 def _needed(node: ir.Node, tensor: ir.Value, cut: Bounds, reads: Reads) -> Window | None:
     """Read one number of a vector that is followed, without which the model would fail."""
     numbers, jump = reads.evaluator.of(node.outputs[0]), cut.step.number
-    first, step = cut.start.without(TRIP).number, cut.start.coefficient(TRIP)
+    first, step = cut.start.without(ITERATION).number, cut.start.coefficient(ITERATION)
     if numbers is None or len(numbers) != 1 or reads.proven.rank(tensor) != 1 or not jump:
         return None
     if first is None or first < 0 or step <= 0:

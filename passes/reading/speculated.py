@@ -10,7 +10,7 @@ from passes.decisions import Code
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.nodes import is_same_work
 from passes.reading.not_a_map import SpeculationError
 from passes.reading.number_order import is_nonnegative
@@ -88,7 +88,7 @@ def _reads_within(node: ir.Node, facts: LoopFacts) -> bool:
     place, count = evaluator.number(operand(node, 1)), evaluator.number(trips)
     rank = evaluator.rank(tensor)
     size = None if rank is None else evaluator.dimension(tensor, axis % rank)
-    if place is None or count is None or size is None or place.coefficient(TRIP) < 0:
+    if place is None or count is None or size is None or place.coefficient(ITERATION) < 0:
         return False
-    first, last = (place.replace({TRIP: at}) for at in (Linear(0), count - 1))
+    first, last = (place.replace({ITERATION: at}) for at in (Linear(0), count - 1))
     return is_nonnegative(first) and is_nonnegative(size - 1 - last)

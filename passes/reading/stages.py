@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
-from passes.carried.pattern import Pattern
+from passes.carried.pattern import Pattern, Term
 from passes.carried.seen import Seen
 from passes.graph.graphs import is_used
+from passes.site import MapResult
 
-__all__ = ["CarriedResult", "Stage", "Whole"]
+__all__ = ["CarriedResult", "Leaving", "Stage", "Whole"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,34 @@ class CarriedResult:
     pattern: Pattern
     terms: tuple[ir.Value, ...]
     collects: bool | None = None
+
+
+@dataclasses.dataclass
+class Leaving:
+    """What leaves a map while its outputs are gathered.
+
+    Attributes:
+        outputs: Values of the body, and which outputs they are.
+        results: How they leave.
+        joined: What patterns need of all iterations.
+    """
+
+    outputs: dict[ir.Value, int] = dataclasses.field(default_factory=dict)
+    results: list[MapResult] = dataclasses.field(default_factory=list)
+    joined: dict[Term, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def place(self, value: ir.Value) -> int:
+        """Return which output of the body a value is."""
+        return self.outputs.setdefault(value, len(self.outputs))
+
+    def terms(self, pattern: Pattern) -> tuple[ir.Value, ...]:
+        """Enter what a pattern needs of all iterations, each value once."""
+        for term in pattern.terms:
+            if term not in self.joined:
+                self.joined[term] = ir.Value(name=f"{term.value.name}.all")
+                at = self.place(term.value)
+                self.results.append(MapResult(at, term.kind, self.joined[term], term.axis))
+        return tuple(self.joined[term] for term in pattern.terms)
 
 
 @dataclasses.dataclass(frozen=True)

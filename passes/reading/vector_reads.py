@@ -13,7 +13,7 @@ from passes.reading.integer_reads import (
     Numbers,
     size_along,
 )
-from passes.reading.integers import Atom, Entry, Linear, Trip
+from passes.reading.integers import Atom, Entry, IterationNumber, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.one_place import needs_one_number, takes_one
 
@@ -145,7 +145,7 @@ def lowest(number: Linear, last: Linear | None) -> Linear:
 
 def _end(atom: Atom, count: int, last: Linear | None) -> Linear:
     """Return the value of an atom that makes a multiple of it least, or the atom."""
-    if isinstance(atom, Trip):
+    if isinstance(atom, IterationNumber):
         end = Linear(0) if count > 0 else last
         return Linear.of(atom) if end is None else end
     array = constant_value(atom.vector, largest=_LONGEST) if isinstance(atom, Entry) else None

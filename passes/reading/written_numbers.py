@@ -10,13 +10,13 @@ from passes.reading.integers import (
     Dim,
     Entry,
     Greatest,
+    IterationNumber,
     Least,
     Length,
     Linear,
     Quotient,
     Scalar,
     StateSymbol,
-    Trip,
 )
 
 __all__ = ["is_writable", "write_number"]
@@ -24,7 +24,7 @@ __all__ = ["is_writable", "write_number"]
 
 def is_writable(number: Linear) -> bool:
     """Whether a number is the same in all iterations."""
-    return not any(isinstance(atom, Trip | StateSymbol) for atom in number.atoms())
+    return not any(isinstance(atom, IterationNumber | StateSymbol) for atom in number.atoms())
 
 
 def write_number(builder: Builder, number: Linear) -> ir.Value:
@@ -55,7 +55,7 @@ def _write_atom(builder: Builder, atom: Atom) -> ir.Value:
         case Quotient(number, step):
             whole = write_number(builder, number + (step - 1))
             return builder.op("Div", [whole, builder.ints(step)])
-        case Trip() | StateSymbol():
+        case IterationNumber() | StateSymbol():
             raise ValueError(f"{describe(atom)} differs from iteration to iteration")
 
 
@@ -75,5 +75,5 @@ def describe(item: Atom | Linear) -> str:
             return f"{type(item).__name__} of {', '.join(sorted(map(describe, members)))}"
         case Quotient(number, step):
             return f"parts of {step} of {describe(number)}"
-        case Trip():
+        case IterationNumber():
             return "iteration"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import operand, skip_identities
+from passes.graph.made import skip_identities
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
 from passes.runtimes.reshapes import from_front
@@ -34,14 +32,14 @@ __all__ = [
 
 def is_along_another_axis(node: ir.Node, types: Types) -> bool:
     """Whether what a Scan slices or stacks along a later axis may have no elements."""
-    values = [node.inputs[place] for place, _, _ in _inputs(node, types)]
-    values += [node.outputs[place] for place, _, _ in _outputs(node, types)]
+    values = [node.inputs[place] for place, _, _ in _later_axes(node, "input", types)]
+    values += [node.outputs[place] for place, _, _ in _later_axes(node, "output", types)]
     return any(value is not None and types.may_be_empty(value) for value in values)
 
 
 def along_the_first_axis(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same along the first axis, between Transposes."""
-    sources, results = list(_inputs(node, types)), list(_outputs(node, types))
+    sources, results = (_later_axes(node, side, types) for side in ("input", "output"))
     (scan,) = copy_body([node], {})
     for place, axis, rank in sources:
         order = [axis, *(i for i in range(rank) if i != axis)]
@@ -60,34 +58,21 @@ def along_the_first_axis(node: ir.Node, types: Types, builder: Builder) -> list[
     return outputs
 
 
-def _inputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
-    """Yield position, axis and rank of each input that is sliced along a later axis."""
-    first, body = len(node.inputs) - _scanned(node), node.attributes["body"].as_graph()
-    for i, axis in enumerate(node.attributes.get_ints("scan_input_axes", ())):
-        yield from _later_axis(
-            first + i, operand(node, first + i), body.inputs[first + i], axis, types
-        )
-
-
-def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
-    """Yield position, axis and rank of each output that is stacked along a later axis."""
-    first, body = len(node.inputs) - _scanned(node), node.attributes["body"].as_graph()
-    for i, axis in enumerate(node.attributes.get_ints("scan_output_axes", ())):
-        yield from _later_axis(
-            first + i, node.outputs[first + i], body.outputs[first + i], axis, types
-        )
-
-
-def _later_axis(
-    place: int, value: ir.Value, part: ir.Value, axis: int, types: Types
-) -> Iterator[tuple[int, int, int]]:
-    """Yield a place if the axis is a later one of a value that the body has a part of."""
-    rank, rank_of_part = types.rank(value), types.rank(part)
-    if rank is None and rank_of_part is not None:
-        rank = rank_of_part + 1
-    front = None if rank is None else from_front([axis], rank)
-    if rank is not None and front is not None and front[0]:
-        yield place, front[0], rank
+def _later_axes(node: ir.Node, side: str, types: Types) -> list[tuple[int, int, int]]:
+    """Return position, axis and rank of each input, or output, that is cut along a later axis."""
+    body, first = node.attributes["body"].as_graph(), len(node.inputs) - _scanned(node)
+    values, parts = (node.inputs, body.inputs) if side == "input" else (node.outputs, body.outputs)
+    found = []
+    for place, axis in enumerate(node.attributes.get_ints(f"scan_{side}_axes", ()), first):
+        value = values[place]
+        assert value is not None
+        rank, rank_of_part = types.rank(value), types.rank(parts[place])
+        if rank is None and rank_of_part is not None:
+            rank = rank_of_part + 1
+        front = None if rank is None else from_front([axis], rank)
+        if rank is not None and front is not None and front[0]:
+            found.append((place, front[0], rank))
+    return found
 
 
 def _scanned(node: ir.Node) -> int:

@@ -65,16 +65,22 @@ def _name(typing: Typing, graph: ir.Graph, named: dict[str, str]) -> None:
     for node in graph:
         for _, inner in subgraphs(node):
             _name(typing, inner, dict(named))
-        for value in node.outputs:
+        for value in node.outputs if named else ():
             _rename(typing, value, named)
-        if _is_determined(node, typing):
+        if _is_open(node, typing) and _is_determined(node, typing):
             _give_names(typing, node.outputs[0], named)
+
+
+def _is_open(node: ir.Node, typing: Typing) -> bool:
+    """Whether an operator that goes by shapes has a result of which a dimension has no name."""
+    if not is_operator(node, BY_SHAPES):
+        return False
+    dims = typing.dims(node.outputs[0])
+    return dims is not None and not all(map(typing.is_one_number, dims))
 
 
 def _is_determined(node: ir.Node, typing: Typing) -> bool:
     """Whether the shape of a result follows from numbers that are one in the whole model."""
-    if not is_operator(node, BY_SHAPES):
-        return False
     given = list(node.inputs)
     if node.op_type == "Reshape":
         given = given[:1] if constant_value(node.inputs[1]) is not None else [None]
@@ -96,10 +102,8 @@ def _rename(typing: Typing, value: ir.Value, named: dict[str, str]) -> None:
 
 def _give_names(typing: Typing, value: ir.Value, named: dict[str, str]) -> None:
     known = typing[value]
-    if known.dims is None or _is_settled(typing, value):
-        return
     dims: list[int | str | None] = []
-    for axis, dim in enumerate(known.dims):
+    for axis, dim in enumerate(known.dims or ()):
         if not typing.is_one_number(dim):
             name = _new_name(typing, f"{value.name}.{axis}")
             typing.name_dimension(name)

@@ -21,9 +21,9 @@ class NodeCall:
     def __init__(self, context: Any) -> None:
         self._context = context
 
-    def elem_type(self, position: int = 0) -> int:
-        """Return the element type of an input, 0 if unknown."""
-        known = self._context.get_input_type(position)
+    def elem_type(self) -> int:
+        """Return the element type of the first input, 0 if unknown."""
+        known = self._context.get_input_type(0)
         return 0 if known is None else int(known.tensor_type.elem_type)
 
     def dims(self, position: int = 0) -> Dims | None:

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import passes.batching.flat.flat_rules
 import passes.batching.packed.rules
 import passes.batching.rules  # noqa: F401 - fills the table
-from passes.batching.table import Never, Opened, Row, has_flat_rule, has_packed_rule, rows
+from passes.batching.table import (
+    Decomposed,
+    Row,
+    Unsupported,
+    has_flat_rule,
+    has_packed_rule,
+    rows,
+)
 from passes.errors import RewriteError
 from rewriter.commands import options
 from rewriter.commands.console import Console
@@ -52,19 +59,19 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _name(row: Row | Never | Opened) -> str:
+def _name(row: Row | Unsupported | Decomposed) -> str:
     return f"{row.domain}::{row.op_type}" if row.domain else row.op_type
 
 
-def _names(row: Row | Never | Opened) -> set[str]:
+def _names(row: Row | Unsupported | Decomposed) -> set[str]:
     """Return what an operator is called, with its domain and without, in small letters."""
     return {row.op_type.lower(), _name(row).lower()}
 
 
-def _line(row: Row | Never | Opened) -> str:
-    if isinstance(row, Never):
+def _line(row: Row | Unsupported | Decomposed) -> str:
+    if isinstance(row, Unsupported):
         return f"never: {row.reason} ({row.code.value})"
-    if isinstance(row, Opened):
+    if isinstance(row, Decomposed):
         return f"opened: {_OPENED}"
     packed = ", packed" * has_packed_rule(row) + ", flat" * has_flat_rule(row)
     return f"{row.family}, opset {_opsets(row)}, {_marks(row)}{packed}"
@@ -78,14 +85,14 @@ def _marks(row: Row) -> str:
     return ", ".join(["rounding" if row.rounding else "exact"] + ["discrete"] * row.discrete)
 
 
-def _markdown(shown: Sequence[Row | Never | Opened]) -> str:
+def _markdown(shown: Sequence[Row | Unsupported | Decomposed]) -> str:
     """Return a table of the rules, operators that are alike in one row, and one of the rest."""
     rules: dict[tuple[str, ...], list[str]] = {}
     reasons: dict[tuple[str, ...], list[str]] = {}
     for row in shown:
-        if isinstance(row, Never):
+        if isinstance(row, Unsupported):
             reasons.setdefault((row.reason, f"`{row.code.value}`"), []).append(_name(row))
-        elif isinstance(row, Opened):
+        elif isinstance(row, Decomposed):
             rules.setdefault(("opened", _OPENED), []).append(_name(row))
         else:
             bounded = row.since > 1 or row.until
@@ -109,10 +116,10 @@ def _markdown(shown: Sequence[Row | Never | Opened]) -> str:
     return "\n".join(lines)
 
 
-def _record(row: Row | Never | Opened) -> dict[str, object]:
-    if isinstance(row, Never):
+def _record(row: Row | Unsupported | Decomposed) -> dict[str, object]:
+    if isinstance(row, Unsupported):
         return {"operator": _name(row), "never": row.reason, "code": row.code.value}
-    if isinstance(row, Opened):
+    if isinstance(row, Decomposed):
         return {"operator": _name(row), "opened": True}
     return {
         "operator": _name(row),

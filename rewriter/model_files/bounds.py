@@ -34,13 +34,11 @@ def check_bounds(proto: onnx.ModelProto, name: str) -> None:
         )
     sizes: dict[_Key, int] = {}
     for key in _callees_first(functions, name):
-        sizes[key] = _size(functions[key].node, functions, sizes, name)
-    _size(proto.graph.node, functions, sizes, name)
+        sizes[key] = _size(functions[key].node, sizes, name)
+    _size(proto.graph.node, sizes, name)
 
 
-def _size(
-    nodes: Iterable[onnx.NodeProto], functions: _Functions, sizes: Mapping[_Key, int], name: str
-) -> int:
+def _size(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Key, int], name: str) -> int:
     """Count nodes, those of bodies and of called functions included.
 
     Raises:

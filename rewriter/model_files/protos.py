@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from rewriter.model_files.sequence_types import forget_open_sequences, mend_sequ
 
 __all__ = ["all_graphs", "all_tensors", "from_proto", "one_line", "root", "to_proto"]
 
+_Part = onnx.GraphProto | onnx.FunctionProto | onnx.TensorProto
 _KEPT = "seqmap.kept"  # in `Model.meta`: a ModelProto with only what the IR has no place for
 
 
@@ -37,22 +39,23 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
     """
     kept = onnx.ModelProto()
     kept.training_info.extend(proto.training_info)
-    for graph in all_graphs(proto):
+    graphs = list(all_graphs(proto))
+    for graph in graphs:
         if graph.sparse_initializer:
             raise ModelError(
                 f"{name} has the sparse initializer {graph.sparse_initializer[0].values.name!r}, "
                 "which is not supported: store it as a dense one"
             )
-        for infos in (graph.input, graph.output, graph.value_info):
-            for info in infos:
-                if _holds_map(info.type):
-                    kept.graph.value_info.add().CopyFrom(info)
-                    info.ClearField("type")
-    for info in _infos(proto):
+        for info in _infos(graph):
+            if _holds_map(info.type):
+                kept.graph.value_info.add().CopyFrom(info)
+                info.ClearField("type")
+    infos = [*itertools.chain(*map(_infos, graphs), *(f.value_info for f in proto.functions))]
+    for info in infos:
         _forget_negative(info.type)
-    for graph in all_graphs(proto):
+    for graph in graphs:
         _type_alike(graph)
-    untyped = forget_open_sequences(_infos(proto))
+    untyped = forget_open_sequences(infos)
     for imports in (proto.opset_import, *(f.opset_import for f in proto.functions)):
         for opset in imports:
             if opset.domain == "ai.onnx":  # the IR calls the default domain "" on nodes only
@@ -83,10 +86,11 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
     onnx-graphsurgeon and onnxslim cannot export a model that has any.
     """
     proto = ir.to_proto(model)
-    for owner in (*all_graphs(proto), *proto.functions):
-        _forget_optional_types(owner)
-    for tensor in all_tensors(proto):
-        _undouble(tensor.metadata_props)
+    for part in list(_parts(proto)):
+        if isinstance(part, onnx.TensorProto):
+            _undouble(part.metadata_props)
+        else:
+            _forget_optional_types(part)
     kept = model.meta.get(_KEPT)
     if kept is not None:
         proto.training_info.extend(kept.training_info)
@@ -100,12 +104,12 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
 
 def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     """Yield the main graph and every subgraph, those in model-local functions included."""
-    return _walk(proto, lambda item: isinstance(item, onnx.GraphProto))
+    return (part for part in _parts(proto) if isinstance(part, onnx.GraphProto))
 
 
 def all_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     """Yield every tensor: initializers and attributes of all graphs and functions."""
-    return _walk(proto, lambda item: isinstance(item, onnx.TensorProto))
+    return (part for part in _parts(proto) if isinstance(part, onnx.TensorProto))
 
 
 def one_line(error: object) -> str:
@@ -113,12 +117,12 @@ def one_line(error: object) -> str:
     return " ".join(str(error).split()).rstrip(".")
 
 
-def _walk(proto: onnx.ModelProto, wanted: Callable[[Any], bool]) -> Iterator[Any]:
-    stack: list[Any] = [*reversed(proto.functions), proto.graph]
+def _parts(proto: onnx.ModelProto) -> Iterator[_Part]:
+    """Yield every graph, function and tensor."""
+    stack: list[_Part] = [*reversed(proto.functions), proto.graph]
     while stack:
         item = stack.pop()
-        if wanted(item):
-            yield item
+        yield item
         if isinstance(item, onnx.TensorProto):
             continue
         if isinstance(item, onnx.GraphProto):
@@ -146,12 +150,9 @@ def _undouble(entries: Any) -> None:
             entries.add(key=key, value=value)
 
 
-def _infos(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
-    for graph in all_graphs(proto):
-        for infos in (graph.input, graph.output, graph.value_info):
-            yield from infos
-    for function in proto.functions:
-        yield from function.value_info
+def _infos(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """Return what a graph says of its values."""
+    return [*graph.input, *graph.output, *graph.value_info]
 
 
 def _forget_negative(type_: onnx.TypeProto) -> None:

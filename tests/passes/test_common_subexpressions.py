@@ -211,6 +211,22 @@ def test_for_a_device_values_stay_where_they_are_read(name: str) -> None:
     assert not EliminateCommonSubexpressionsPass(for_device=True)(model).modified
 
 
+@pytest.mark.parametrize("written", ["a", "b"])
+def test_a_dimension_that_the_author_wrote_otherwise_is_read(written: str) -> None:
+    text = """(float[2,N] x) => (int64[1] y)
+    { s = Shape (x) k = Constant <value_ints = [1]> () a = Gather (s, k)
+      b = Shape <start = 1, end = 2> (x) y = Add (a, b) }"""
+    model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
+    node = next(n for n in model.graph if n.outputs[0].name == written)
+    beside = node.predecessors()[0] if written == "a" else node.successors()[0]
+    model.graph.remove(node)
+    authored = Authored(model)
+    (model.graph.insert_after if written == "a" else model.graph.insert_before)(beside, node)
+    model.graph.sort()
+    assert EliminateCommonSubexpressionsPass(authored)(model).modified == (written == "b")
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+
+
 def test_equal_names_in_a_branch_are_told_apart() -> None:
     """A branch has a value of its own by the name of the one that it comes to read."""
     text = """(float[N] x, bool c) => (float[N] y)

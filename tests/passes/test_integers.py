@@ -7,23 +7,23 @@ import pytest
 
 from passes.graph.opsets import find_misfit
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Dim, Least, Linear, Scalar
+from passes.reading.integers import ITERATION, Dim, Least, Linear, Scalar
 from passes.reading.number_order import greatest, is_nonnegative, least
 from passes.reading.written_numbers import describe
 from passes.typing import type_values
 
 X, Y = ir.Value(name="x"), ir.Value(name="y")
 N, M = (Linear.of(Dim((v, 0), v, 0)) for v in (X, Y))
-K, S = Linear.of(TRIP), Linear.of(Scalar(X))
+K, S = Linear.of(ITERATION), Linear.of(Scalar(X))
 
 
 def test_sums_are_equal_however_they_are_written() -> None:
     assert N + M - N == M
     assert ((N + 1) * 2 - N * 2).number == 2
     assert (N - N).number == 0
-    assert (N * 3 + K).coefficient(TRIP) == 1
-    assert (N * 3 + K).without(TRIP) == N * 3
-    assert (K * 2 + 1).replace({TRIP: N - 1}) == N * 2 - 1
+    assert (N * 3 + K).coefficient(ITERATION) == 1
+    assert (N * 3 + K).without(ITERATION) == N * 3
+    assert (K * 2 + 1).replace({ITERATION: N - 1}) == N * 2 - 1
 
 
 PROVEN = [

@@ -49,7 +49,7 @@ def _rounds(node: onnx.NodeProto, opset: int) -> bool:
     row, packed = table.find(one, opset), table.find_packed(one, opset)
     if isinstance(row, table.Row):
         return row.rounding or (packed is not None and packed.rounding)
-    return not isinstance(row, table.Never)
+    return not isinstance(row, table.Unsupported)
 
 
 def _read(node: onnx.NodeProto) -> ir.Node:
@@ -66,4 +66,4 @@ def _is_discrete(node: onnx.NodeProto, opset: int) -> bool:
     if node.op_type == "Cast" and any(a.name == "to" and a.i in _WIDE for a in node.attribute):
         return False
     row = table.find(_read(node), opset)
-    return row.discrete if isinstance(row, table.Row) else isinstance(row, table.Never)
+    return row.discrete if isinstance(row, table.Row) else isinstance(row, table.Unsupported)

@@ -31,10 +31,10 @@ from passes.batching.flat.splitting import split
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
 
-register_flat(UNARY, row_by_row.rows)
+register_flat(UNARY, row_by_row.broadcasting)
 register_flat(BROADCASTING, row_by_row.broadcasting)
 register_flat("Clip", row_by_row.clip, since=11)
-register_flat("Dropout", in_inference(row_by_row.rows), since=7)
+register_flat("Dropout", in_inference(row_by_row.broadcasting), since=7)
 register_flat("MatMul", products.product)
 register_flat("Einsum", products.einsum)
 register_flat("PRelu", row_by_row.broadcasting)

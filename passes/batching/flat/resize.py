@@ -88,7 +88,7 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         sampler = dataclasses.replace(sampler, copied=_keep_sizes(axes))
     for change, axis in zip(changes, axes, strict=True):
         if region is not None:
-            axis = dataclasses.replace(axis, region=_ends(ctx, node, region, change))
+            axis = dataclasses.replace(axis, region=_ends(ctx, region, change))
         table = _table(ctx, node, x.flat, axis, mode)
         if not table.is_fixed:
             size = change.total or Lengths(ctx.builder, table.count).size
@@ -126,9 +126,7 @@ def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched
     return roi
 
 
-def _ends(
-    ctx: Context, node: ir.Node, region: Batched, change: SizeChange
-) -> tuple[Formula, Formula]:
+def _ends(ctx: Context, region: Batched, change: SizeChange) -> tuple[Formula, Formula]:
     """Return where the region begins and ends along an axis, ``[B, 1]`` or ``[1, 1]``."""
     found = []
     for position in (change.position, change.position + change.axes):

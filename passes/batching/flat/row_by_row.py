@@ -26,16 +26,11 @@ from passes.batching.layouts import Batched, flats_of, present, with_flat
 from passes.decisions import Code, Decline
 from passes.graph.drafts import drafting
 
-__all__ = ["are_alike", "broadcasting", "clip", "matrix_rows", "on_one_grid", "rows"]
-
-
-def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """``f(x)[row] = f(x[row])``: the first operand is flat."""
-    return broadcasting(ctx, node, operands)
+__all__ = ["are_alike", "broadcasting", "clip", "matrix_rows", "on_one_grid"]
 
 
 def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Numpy broadcasting of flat samples with each other, with shared and with stacked values."""
+    """Element by element, with Numpy's broadcasting among flat, shared and stacked values."""
     reads_first = _is_read(operands) or _may_fail_elsewhere(ctx, node, operands)
     if not _have_one_shape(operands):
         return _on_rows(ctx, node, operands, reads_first=reads_first)

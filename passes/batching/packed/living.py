@@ -14,17 +14,17 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.rosters import Team
+from passes.batching.packed.rosters import ActiveBatch
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import captured_values, walk_nodes
 from passes.graph.made import only_number, optional_operand
 
-__all__ = ["Apart", "Living"]
+__all__ = ["Apart", "LiveIns"]
 
 
-class Living:
+class LiveIns:
     """What a body captures, as the samples of one step have it.
 
     Rows that a step reads by their positions stay where they are. All other packed values are
@@ -35,7 +35,7 @@ class Living:
         self,
         ctx: Context,
         local: Context,
-        team: Team,
+        team: ActiveBatch,
         graph: ir.Graph,
         carried: Collection[Lengths],
     ) -> None:

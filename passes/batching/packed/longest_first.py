@@ -18,10 +18,10 @@ from passes.batching.packed.some_samples import inverse_of
 from passes.batching.packed.spread_rows import spread
 from passes.graph.builder import END, Builder
 
-__all__ = ["LongestFirst"]
+__all__ = ["SortedByLength"]
 
 
-class LongestFirst:
+class SortedByLength:
     """See `passes.batching.packed.rosters.Roster`.
 
     All that the steps do together is linear in the sum of the samples' steps, however uneven
@@ -56,11 +56,11 @@ class LongestFirst:
         self.noted: Sequence[ir.Value] = ()
 
     def goes_on(self, builder: Builder, carried: Sequence[ir.Value]) -> ir.Value:
-        """See `Roster`; the number of steps is known."""
+        """See `Schedule`; the number of steps is known."""
         return builder.flag(True)
 
     def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> _Prefix:
-        """See `Roster`."""
+        """See `Schedule`."""
         index = inner.op("Unsqueeze", [step, inner.ints(0)])
         alive, after = (
             inner.op("Gather", [v, index], {"axis": 0}) for v in (self._alive, self._after)
@@ -74,7 +74,7 @@ class LongestFirst:
         return self._sorted[value]
 
     def finish(self, noted: Sequence[ir.Value]) -> ir.Value:
-        """See `Roster`; who has fewer steps is done before, and equals keep their order."""
+        """See `Schedule`; who has fewer steps is done before, and equals keep their order."""
         ctx, lengths = self._ctx, self._lengths
         longer = ctx.op("Add", [lengths.value, ctx.builder.scalar(1)])
         from_here, from_next = (
@@ -84,7 +84,7 @@ class LongestFirst:
         return ctx.op("Add", [before, ctx.op("Sub", [self._rank, from_next])])
 
     def rows(self, mirrored: bool) -> tuple[ir.Value, Lengths]:
-        """See `Roster`."""
+        """See `Schedule`."""
         ctx, lengths = self._ctx, self._lengths
         behind = ctx.op("CumSum", [self._alive, ctx.builder.scalar(0)])
         before = ctx.op("Sub", [behind, self._alive])
@@ -100,7 +100,7 @@ class _Prefix:
     """See `passes.batching.packed.rosters.Team`: the first samples of an order."""
 
     def __init__(
-        self, roster: LongestFirst, inner: Builder, batch: ir.Value, after: ir.Value
+        self, roster: SortedByLength, inner: Builder, batch: ir.Value, after: ir.Value
     ) -> None:
         self._roster, self._inner = roster, inner
         self.batch, self._after = batch, after

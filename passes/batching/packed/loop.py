@@ -14,9 +14,9 @@ from passes.batching.counted_numbers import ALONE
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.living import Apart
-from passes.batching.packed.longest_first import LongestFirst
-from passes.batching.packed.remaining import Remaining
-from passes.batching.packed.rosters import Roster, Team
+from passes.batching.packed.longest_first import SortedByLength
+from passes.batching.packed.remaining import ActiveSet
+from passes.batching.packed.rosters import ActiveBatch, Schedule
 from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
@@ -43,7 +43,7 @@ def loop_of_samples(
     count, condition = (ctx.optional(operands, i) for i in (0, 1))
     initial = [ctx.operand(operands, i) for i in range(2, len(operands))]
 
-    def bind(local: Context, team: Team, step: ir.Value) -> dict[ir.Value, Batched]:
+    def bind(local: Context, team: ActiveBatch, step: ir.Value) -> dict[ir.Value, Batched]:
         values = (step, local.builder.flag(True))
         return {
             own: Batched(Layout.SHARED, value, ctx.type_of(own))
@@ -58,7 +58,7 @@ def loop_of_samples(
 
 def _roster(
     ctx: Context, node: ir.Node, count: Operand, condition: Operand, goes_on: bool
-) -> Roster:
+) -> Schedule:
     """Return who takes part in which step.
 
     Raises:
@@ -75,7 +75,7 @@ def _roster(
             none = ctx.builder.scalar(0)
             limit = limit if begins is None else ctx.op("Where", [begins, limit, none])
             lengths = Lengths(ctx.builder, ctx.op("Max", [limit, none]))
-        return LongestFirst(ctx, lengths)
+        return SortedByLength(ctx, lengths)
     if goes_on or condition is None:
         raise Decline(Code.CONTROL_FLOW, "nothing given to it says when it ends")
     flags = [] if begins is None else [begins]
@@ -83,7 +83,7 @@ def _roster(
         flags.append(ctx.op("Greater", [limit, ctx.builder.scalar(0)]))
     if not flags:
         flags.append(ctx.op("Expand", [ctx.builder.flag(True), ctx.batch]))
-    return Remaining(ctx, flags[0] if len(flags) == 1 else ctx.op("And", flags), limit)
+    return ActiveSet(ctx, flags[0] if len(flags) == 1 else ctx.op("And", flags), limit)
 
 
 def _one_each(ctx: Context, x: Batched) -> ir.Value:

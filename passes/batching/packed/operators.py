@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.elementwise import between
+from passes.batching.elementwise import between, cast_like
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
@@ -67,11 +67,10 @@ def clip_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 def cast_like_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """CastLike: the second operand gives its element type only."""
-    data, target = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "target")
-    (new,) = ctx.same(node, [data.value, target.value])
-    if data.lengths is not None:
-        return [ctx.packed(new.value, data.lengths, data.axis, data.beside)]
-    return [new if data.is_stacked else ctx.shared(new.value)]
+    data, (made,) = ctx.operand(operands, 0, "input"), cast_like(ctx, node, operands)
+    if data.lengths is None:
+        return [made]
+    return [ctx.packed(made.value, data.lengths, data.axis, data.beside)]
 
 
 def gemm_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

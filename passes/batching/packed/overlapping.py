@@ -11,7 +11,7 @@ from passes.batching.context import Context, Output
 from passes.batching.held import GATHERED, prefers_loop
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.reading.integers import TRIP, Greatest, Least, Linear
+from passes.reading.integers import ITERATION, Greatest, Least, Linear
 
 __all__ = ["limit_overlapping"]
 
@@ -100,7 +100,7 @@ def _number_of(number: Linear, trip: int) -> int | None:
     """Return what a number is for one sample, None where more than its place tells it."""
     total = number.constant
     for atom, factor in number.terms:
-        if atom == TRIP:
+        if atom == ITERATION:
             total += factor * trip
             continue
         if not isinstance(atom, Least | Greatest):

@@ -46,9 +46,7 @@ def pad_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     begin, end = (amounts.get((side, data.axis), Linear()) for side in (0, 1))
     if begin == end == Linear():
         return [ctx.packed(data.value, lengths, data.axis)]
-    begins, ends = (
-        _column(ctx, node, operands, data, side, n) for side, n in enumerate((begin, end))
-    )
+    begins, ends = (_column(ctx, operands, data, side, n) for side, n in enumerate((begin, end)))
     return [_padded(ctx, data, Sides(begin, end, begins, ends), mode, fill)]
 
 
@@ -84,7 +82,6 @@ def _amounts(ctx: Context, node: ir.Node, operands: Sequence[Operand], rank: int
 
 def _column(
     ctx: Context,
-    node: ir.Node,
     operands: Sequence[Operand],
     data: Batched,
     side: int,

@@ -24,7 +24,7 @@ from passes.batching.packed.joint_forms import (
     rows_of_form,
     typed_rows,
 )
-from passes.batching.packed.some_samples import SomeSamples, inverse_of
+from passes.batching.packed.some_samples import Subset, inverse_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import captured_values
 from passes.typing import ValueType
@@ -48,7 +48,7 @@ class _Group:
     numbers: ir.Value
     builder: Builder
     local: Context
-    picked: SomeSamples
+    picked: Subset
     outputs: list[Batched]
     is_total: bool
 
@@ -82,7 +82,7 @@ def _run(ctx: Context, side: ir.Value, graph: ir.Graph) -> _Group:
     builder = Builder(ctx.builder.origin)
     may_run = ctx.lacks("If")
     local = ctx.with_batch(builder, builder.op("Shape", [numbers]), may_be_empty=may_run)
-    picked = SomeSamples(local, numbers)
+    picked = Subset(local, numbers)
     failing = ctx.count_failing()
     captured = {v: picked.of(ctx.read(v)) for v in captured_values(graph)}
     outputs = local.nested(graph, captured, builder, keeps_flat=True)
@@ -101,7 +101,7 @@ def _form(ctx: Context, groups: Sequence[_Group], index: int) -> JointForm:
 class _Origins:
     """Where the dimensions of a result of a group come from."""
 
-    picked: SomeSamples
+    picked: Subset
     x: Batched
 
     def along(self, axis: int) -> Lengths | None:
@@ -152,7 +152,7 @@ def _in_order(
     yielded: Sequence[Sequence[ir.Value]],
 ) -> list[Output]:
     """Put the results of two groups into the order of the samples."""
-    back = SomeSamples(ctx, inverse_of(ctx, order))
+    back = Subset(ctx, inverse_of(ctx, order))
     sizes = iter(zip(*(values[len(forms) :] for values in yielded), strict=True))
     grouped: dict[Lengths, Lengths] = {}
 

@@ -19,7 +19,7 @@ from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.padding import places_inside, width_of
 from passes.batching.packed.products import own_or, padded_product
 from passes.graph.builder import Builder
-from passes.reading.integers import TRIP, Greatest, Least, Linear
+from passes.reading.integers import ITERATION, Greatest, Least, Linear
 from passes.reading.number_order import is_nonnegative, sole_atom
 
 __all__ = ["product_with_first_rows"]
@@ -147,9 +147,9 @@ def _is_steady(ctx: Context, number: Linear) -> bool:
     atom = sole_atom(number)
     if isinstance(atom, Least | Greatest):
         return all(_is_steady(ctx, member) for member in atom.members)
-    rest = number.without(TRIP)
+    rest = number.without(ITERATION)
     is_shared = ctx.numbers.is_shared(rest)
-    return number.coefficient(TRIP) >= 0 and is_nonnegative(rest) and is_shared
+    return number.coefficient(ITERATION) >= 0 and is_nonnegative(rest) and is_shared
 
 
 def _is_even(ctx: Context, number: Linear) -> bool:
@@ -165,8 +165,8 @@ def _is_even(ctx: Context, number: Linear) -> bool:
         return len(others) == 1 and _is_even(ctx, others[0])
     members = _members(number)
     sizes = [member.number for member in members if member.number]
-    steps = [member.coefficient(TRIP) for member in members]
-    rest = [member.without(TRIP) for member in members]
+    steps = [member.coefficient(ITERATION) for member in members]
+    rest = [member.without(ITERATION) for member in members]
     is_filled = len(sizes) == 1 and sizes == [-n for n in steps if n]
     return is_filled and all(ctx.numbers.is_shared(n) for n in rest)
 

@@ -16,10 +16,10 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.some_samples import inverse_of
 from passes.graph.builder import Builder
 
-__all__ = ["Remaining"]
+__all__ = ["ActiveSet"]
 
 
-class Remaining:
+class ActiveSet:
     """See `passes.batching.packed.rosters.Roster`.
 
     No step is computed for a sample that is done, so that nothing fails that would not have.
@@ -45,21 +45,21 @@ class Remaining:
         self._rows: tuple[ir.Value, ir.Value] | None = None
 
     def goes_on(self, builder: Builder, carried: Sequence[ir.Value]) -> ir.Value:
-        """See `Roster`."""
+        """See `Schedule`."""
         return builder.op("Greater", [builder.op("Size", [carried[0]]), builder.scalar(0)])
 
     def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> _ChosenRows:
-        """See `Roster`."""
+        """See `Schedule`."""
         return _ChosenRows(inner, step, carried, self._limit)
 
     def finish(self, noted: Sequence[ir.Value]) -> ir.Value:
-        """See `Roster`."""
+        """See `Schedule`."""
         order, samples, steps = noted
         self._rows = samples, steps
         return inverse_of(self._ctx, order)
 
     def rows(self, mirrored: bool) -> tuple[ir.Value, Lengths]:
-        """See `Roster`."""
+        """See `Schedule`."""
         assert self._rows is not None and not mirrored
         ctx, (samples, steps) = self._ctx, self._rows
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))

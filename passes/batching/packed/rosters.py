@@ -15,10 +15,10 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.graph.builder import Builder
 
-__all__ = ["Roster", "Team"]
+__all__ = ["ActiveBatch", "Schedule"]
 
 
-class Team(Protocol):
+class ActiveBatch(Protocol):
     """The samples of one step: at least one.
 
     Attributes:
@@ -45,7 +45,7 @@ class Team(Protocol):
         """Return what is noted of the step."""
 
 
-class Roster(Protocol):
+class Schedule(Protocol):
     """The samples of a loop.
 
     Attributes:
@@ -63,7 +63,7 @@ class Roster(Protocol):
     def goes_on(self, builder: Builder, carried: Sequence[ir.Value]) -> ir.Value:
         """Return whether there is a further step, by what is carried."""
 
-    def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> Team:
+    def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> ActiveBatch:
         """Record who takes part in a step."""
 
     def finish(self, noted: Sequence[ir.Value]) -> ir.Value:

@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
-from passes.batching.packed.longest_first import LongestFirst
-from passes.batching.packed.rosters import Team
+from passes.batching.packed.longest_first import SortedByLength
+from passes.batching.packed.rosters import ActiveBatch
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
@@ -48,7 +48,7 @@ def scan_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     states, inputs = graph.inputs[: len(initial)], graph.inputs[len(initial) :]
     ends = ctx.op("Sub", [lengths.ends, ctx.builder.scalar(1)]) if any(backwards) else None
 
-    def bind(local: Context, team: Team, step: ir.Value) -> dict[ir.Value, Batched]:
+    def bind(local: Context, team: ActiveBatch, step: ir.Value) -> dict[ir.Value, Batched]:
         found = {}
         for value, x, way in zip(inputs, scanned, backwards, strict=True):
             first = team.take(ends if way and ends is not None else lengths.starts)
@@ -61,4 +61,4 @@ def scan_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     count = len(graph.outputs) - len(initial)
     mirrored = ctx.attribute(node, "scan_output_directions", [0] * count)
     body = StepBody(graph, states, initial, bind, False, 0, [bool(m) for m in mirrored])
-    return run_steps(ctx, node, body, LongestFirst(ctx, lengths))
+    return run_steps(ctx, node, body, SortedByLength(ctx, lengths))

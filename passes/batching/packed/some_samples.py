@@ -21,10 +21,10 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 
-__all__ = ["SomeSamples", "as_packed", "inverse_of", "rows_and_sides"]
+__all__ = ["Subset", "as_packed", "inverse_of", "rows_and_sides"]
 
 
-class SomeSamples:
+class Subset:
     """Picks samples out of values that hold all of them.
 
     Values that are packed alike stay packed alike.

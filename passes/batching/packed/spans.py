@@ -26,7 +26,7 @@ from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
 from passes.reading.entry_reads import number_at
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds
 
@@ -143,7 +143,7 @@ def _width(ctx: Context, node: ir.Node, axis: int, place: int) -> Linear | None:
     width, most = last - first, ctx.numbers.most(last)
     if not is_nonnegative(width) or most is None or not is_nonnegative(size - most):
         return None
-    return width if ctx.numbers.is_shared(width) and TRIP not in width.atoms() else None
+    return width if ctx.numbers.is_shared(width) and ITERATION not in width.atoms() else None
 
 
 def _scalar(ctx: Context, number: Linear) -> ir.Value:
@@ -157,7 +157,7 @@ def _width_of_several(ctx: Context, node: ir.Node, axis: int, place: int) -> int
     """Return how many rows every sample has if there are several, and one alone at most."""
     size = ctx.numbers.dimension(operand(node, 0), axis)
     first, last = (number_at(ctx.numbers, operand(node, i), place) for i in (1, 2))
-    if size is None or first is None or last is None or first.without(TRIP) != Linear():
+    if size is None or first is None or last is None or first.without(ITERATION) != Linear():
         return None
     width, most = (last - first).number, ctx.numbers.most_of_several(last)
     if width is None or width < 0 or most is None or not is_nonnegative(size - most):

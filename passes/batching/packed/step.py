@@ -15,8 +15,8 @@ from passes.batching.context import Context
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.collecting import Number
-from passes.batching.packed.living import Living
-from passes.batching.packed.rosters import Roster, Team
+from passes.batching.packed.living import LiveIns
+from passes.batching.packed.rosters import ActiveBatch, Schedule
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 
@@ -40,7 +40,7 @@ class StepBody:
     graph: ir.Graph
     states: Sequence[ir.Value]
     initial: Sequence[Batched]
-    bind: Callable[[Context, Team, ir.Value], dict[ir.Value, Batched]]
+    bind: Callable[[Context, ActiveBatch, ir.Value], dict[ir.Value, Batched]]
     condition: bool
     leading: int
     mirrored: Sequence[bool]
@@ -63,7 +63,7 @@ class Step:
     builder: Builder
     number: Number
     inputs: list[ir.Value]
-    team: Team
+    team: ActiveBatch
     local: Context
     outputs: list[Batched]
     layouts: list[Layout]
@@ -83,7 +83,7 @@ class Recorder:
 
     ctx: Context
     body: StepBody
-    roster: Roster
+    roster: Schedule
     rows: Sequence[int]
     rounding: bool
 
@@ -113,7 +113,7 @@ class Recorder:
         step = number.record(inner)
         team = self.roster.team(inner, step, carried)
         local = self.ctx.with_batch(inner, team.batch)
-        living = Living(self.ctx, local, team, self.body.graph, self._packed_states())
+        living = LiveIns(self.ctx, local, team, self.body.graph, self._packed_states())
         bindings = living.captured()
         bindings |= self.body.bind(local, team, step)
         for own, x, layout, value in zip(

@@ -16,8 +16,8 @@ from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.collecting import Collecting, collect
-from passes.batching.packed.rosters import Roster
-from passes.batching.packed.some_samples import SomeSamples, inverse_of
+from passes.batching.packed.rosters import Schedule
+from passes.batching.packed.some_samples import Subset, inverse_of
 from passes.batching.packed.step import Recorder, StepBody
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
@@ -27,7 +27,7 @@ __all__ = ["run_steps"]
 
 
 def run_steps(
-    ctx: Context, node: ir.Node, body: StepBody, roster: Roster
+    ctx: Context, node: ir.Node, body: StepBody, roster: Schedule
 ) -> Sequence[Output | None]:
     """Write the loop.
 
@@ -48,7 +48,7 @@ def run_steps(
 
 
 class _StepWriter:
-    def __init__(self, ctx: Context, node: ir.Node, body: StepBody, roster: Roster) -> None:
+    def __init__(self, ctx: Context, node: ir.Node, body: StepBody, roster: Schedule) -> None:
         self.ctx, self.node, self.body, self.roster = ctx, node, body, roster
         for x in body.initial:
             if not isinstance(x.type.type, ir.TensorType) or x.axis:
@@ -80,7 +80,7 @@ class _StepWriter:
         """Return the initial state of some samples."""
         ctx, x, layout = self.ctx, self.body.initial[index], self.layouts[index]
         if not x.is_shared:
-            return SomeSamples(ctx, numbers).of(x).value
+            return Subset(ctx, numbers).of(x).value
         if layout is Layout.SHARED and not expand:
             return x.value
         return _repeated(ctx.builder, x.value, ctx.op("Shape", [numbers]))
@@ -124,7 +124,7 @@ class _StepWriter:
         ctx, body, roster = self.ctx, self.body, self.roster
         count, noted = len(self.layouts), len(roster.noted)
         place = roster.finish(values[:noted])
-        back = SomeSamples(ctx, place)
+        back = Subset(ctx, place)
         collected = iter(values[noted:])
         outputs: list[Output | None] = [None] * len(self.node.outputs)
         for i in self.states:

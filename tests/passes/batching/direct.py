@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Batched, Layout
-from passes.batching.walk import Walk
+from passes.batching.walk import BatchInterpreter
 from passes.graph.builder import Builder
 from passes.graph.graphs import node_paths
 from passes.graph.names import make_names_unique
@@ -40,7 +40,7 @@ class _Walked:
         body: The body itself.
     """
 
-    walk: Walk
+    walk: BatchInterpreter
     prelude: Builder
     graph: ir.Graph
     body: ir.Graph
@@ -69,7 +69,7 @@ def _walked(case: Case) -> _Walked:
         may_be_empty=True,
         paths=node_paths(single),
     )
-    walk = Walk(typings, options, "map")
+    walk = BatchInterpreter(typings, options, "map")
     for value in _inputs(single.graph):
         is_mapped = case.operands[value.name or ""].kind == "mapped"
         layout = Layout.STACKED if is_mapped else Layout.SHARED

@@ -38,8 +38,8 @@ def assert_it_is_one_of_them(op_type: str) -> None:
     newest = schema.since_version - 1 if schema.deprecated else NEWEST
     if kinds == {table.Row}:
         assert sum(table.holds_at(row, newest) for row in found if isinstance(row, table.Row)) == 1
-    elif kinds == {table.Never}:
-        assert [row.reason for row in found if isinstance(row, table.Never)] != [""]
+    elif kinds == {table.Unsupported}:
+        assert [row.reason for row in found if isinstance(row, table.Unsupported)] != [""]
     else:
         assert schema.has_function or schema.has_context_dependent_function
 

@@ -10,7 +10,7 @@ import pytest
 from passes.carried.coordinate_ranges import own_coordinate, own_span, span_of
 from passes.carried.shared_coordinates import Reach
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import ITERATION, Linear
 from passes.typing import type_values
 
 pytestmark = pytest.mark.quick
@@ -27,7 +27,7 @@ g (int64 i, int64 j, bool b, bool[4] bs, int64[2] shape, float[4] w, int64[4] an
  1, 1, 1, 1, 4}>
 { by4 = Mul (i, four)  by4s = Unsqueeze (by4, at0)  by3 = Mul (i, three)  by2 = Mul (i, two)
   tile = Add (by4, line)  %s z = Identity (i) }"""
-K = Linear.of(TRIP)
+K = Linear.of(ITERATION)
 IF = """y = If (b) <then_branch = t () => (int64[4] a) { %s }, else_branch = e () => (int64[4] c)
     { %s }>"""
 SPANS: dict[str, tuple[str, Linear | int, int] | tuple[str, None, int]] = {

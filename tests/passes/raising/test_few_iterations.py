@@ -11,7 +11,7 @@ import pytest
 
 from passes.decisions import Verdict
 from passes.fusing.cost import cost_of_given, cost_of_stages
-from passes.fusing.measured_costs import ITERATION, KERNEL, WRITTEN
+from passes.fusing.measured_costs import KERNEL, PER_ITERATION, WRITTEN
 from passes.graph.builder import BATCHED_KEY
 from passes.graph.graphs import all_nodes
 from rewriter.backends import open_session
@@ -199,7 +199,7 @@ def test_what_an_iteration_of_the_loop_as_given_costs() -> None:
     (loop,) = [node for node in before.graph if node.op_type == "Loop"]
     nodes = len(loop.attributes["body"].as_graph())
     cost = cost_of_given(loop)
-    assert cost.of(3) - cost.of(2) == pytest.approx(ITERATION + KERNEL * nodes)
+    assert cost.of(3) - cost.of(2) == pytest.approx(PER_ITERATION + KERNEL * nodes)
     assert cost.of(0) == 0.0
 
 

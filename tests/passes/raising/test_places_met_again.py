@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from passes.carried.writes import is_distinct
-from passes.reading.integers import TRIP, Greatest, Least, Linear, Quotient
+from passes.reading.integers import ITERATION, Greatest, Least, Linear, Quotient
 from tests.passes.loops import model, read, same
 from tests.passes.raising.carried import feeds, loop
 
-EACH, NONE = Linear.of(TRIP), Linear()
+EACH, NONE = Linear.of(ITERATION), Linear()
 
 
 def most(*numbers: Linear) -> Linear:

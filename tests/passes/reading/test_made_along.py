@@ -7,7 +7,7 @@ import pytest
 
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import length_of, made_along
-from passes.reading.integers import TRIP, Entry, Length, Linear
+from passes.reading.integers import ITERATION, Entry, Length, Linear
 from passes.reading.vector_reads import entry, lowest
 from passes.typing import type_values
 
@@ -114,7 +114,7 @@ def test_how_many(name: str) -> None:
 
 def test_the_least_that_a_number_may_be() -> None:
     _, values = reader("y = Identity (k)")
-    i, last = Linear.of(TRIP), Linear(9)
+    i, last = Linear.of(ITERATION), Linear(9)
     known, real, empty = (Linear.of(Entry(values[v], i)) for v in ("three", "halves", "none"))
     assert lowest(i * 2 + 1, last) == Linear(1)
     assert lowest(i * -2 + 1, last) == Linear(-17)
@@ -145,6 +145,6 @@ TAILS: dict[str, tuple[str, tuple[str, int]]] = {
 def test_which_entry_it_is(name: str) -> None:
     lines, (vector, more) = TAILS[name]
     _, values = reader(lines)
-    assert entry(values["y"], Linear.of(TRIP)) == Linear.of(
-        Entry(values[vector], Linear.of(TRIP) + more)
+    assert entry(values["y"], Linear.of(ITERATION)) == Linear.of(
+        Entry(values[vector], Linear.of(ITERATION) + more)
     )

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 from passes.reading.integers import (
-    TRIP,
+    ITERATION,
     Atom,
     Dim,
     Greatest,
+    IterationNumber,
     Least,
     Linear,
     Quotient,
     Scalar,
-    Trip,
 )
 from passes.reading.number_order import greatest, if_positive, is_nonnegative, least, not_more
 
 pytestmark = pytest.mark.quick
 
 NOTHING: Any = None
-ATOMS: list[Atom] = [TRIP, Dim("n", NOTHING, 0), Dim("m", NOTHING, 0), Scalar(NOTHING)]
+ATOMS: list[Atom] = [ITERATION, Dim("n", NOTHING, 0), Dim("m", NOTHING, 0), Scalar(NOTHING)]
 SEEDS = range(8)
 
 
@@ -59,7 +59,7 @@ def _value(atom: Atom, known: Mapping[object, int]) -> int:
             return max(value(member, known) for member in members)
         case Quotient(number, step):
             return -(-value(number, known) // step)
-        case Trip() | Dim() | Scalar():
+        case IterationNumber() | Dim() | Scalar():
             return known[atom]
     raise AssertionError(atom)
 

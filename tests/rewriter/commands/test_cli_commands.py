@@ -182,7 +182,9 @@ class TestOps:
     def test_says_what_can_never_be_batched_and_why(
         self, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        row = table.Never("Unique", Code.DATA_DEPENDENT, "its length depends on the values", "my")
+        row = table.Unsupported(
+            "Unique", Code.DATA_DEPENDENT, "its length depends on the values", "my"
+        )
         monkeypatch.setattr(ops, "rows", lambda: iter([row]))
         assert seqmap("ops") == 0
         line = "my::Unique  never: its length depends on the values (data-dependent-shape)"

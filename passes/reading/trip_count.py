@@ -10,11 +10,11 @@ from passes.graph.builder import Builder
 from passes.reading.integers import Linear
 from passes.reading.written_numbers import write_number
 
-__all__ = ["Trips"]
+__all__ = ["TripCount"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Trips:
+class TripCount:
     """The number of iterations.
 
     Attributes:

@@ -18,7 +18,7 @@ from passes.carried.in_branch import may_fail
 from passes.carried.pattern import added, added_constant, dependent_values
 from passes.graph.drafts import note
 from passes.graph.graphs import constant_value, is_operator, reads_of, subgraphs, walk_nodes
-from passes.graph.made import skip_identities
+from passes.graph.made import made_by, skip_identities
 from passes.graph.node_copies import copy_nodes, copy_of, copy_value
 from passes.raising.flattened import Flattened
 from passes.reading.evaluate import Evaluator
@@ -117,8 +117,9 @@ def _is_true(value: ir.Value) -> bool:
 def _through(outer: Iteration, inner: Iteration) -> dict[ir.Value, Carried] | None:
     """Return for each carried value the one of the inner Loop that it goes through.
 
-    Left out are those that stay as they are. None where something else becomes of one, or where
-    the outer Loop reads one.
+    Left out are those that stay as they are. None where something else becomes of one, where the
+    outer Loop reads one, or where none is a list: what is written or summed in two Loops is read
+    in each of them, by places that are known to differ.
     """
     found: dict[ir.Value, Carried] = {}
     for state in outer.states:
@@ -132,7 +133,8 @@ def _through(outer: Iteration, inner: Iteration) -> dict[ir.Value, Carried] | No
         found[state.inner] = own[0]
     taken = list(found.values())
     others = (one for one in inner.states if one not in taken)
-    return found if all(_stays(one) for one in others) and found else None
+    are_lists = any(made_by(one.next, "SequenceInsert") for one in taken)
+    return found if are_lists and all(_stays(one) for one in others) else None
 
 
 def _stays(state: Carried) -> bool:

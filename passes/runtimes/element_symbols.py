@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -37,26 +37,27 @@ class ElementSymbolsPass(OthersPass):
         others = {node for node in self._others(model) if is_operator(node, "SequenceAt")}
         if not others:
             return ir.passes.PassResult(model, False)
-        typing = self._typing(model)
+        beside = [[n for n in _beside_others(graph) if n in others] for graph in all_graphs(model)]
         made: list[ir.Node] = []
-        for graph in all_graphs(model):
-            reads = [node for node in graph if is_operator(node, "SequenceAt")]
-            made += _hide(graph, [n for n in _beside_others(reads, typing) if n in others], typing)
+        for reads in filter(None, beside):
+            typing = self._typing(model)
+            made += _hide([read for read in reads if not _is_proven(read, typing)], typing)
         if self._kept is not None:
             self._kept.enter(made, model)
         return ir.passes.PassResult(model, bool(made))
 
 
-def _beside_others(reads: Sequence[ir.Node], typing: Typing) -> list[ir.Node]:
-    """Return the reads of elements that share a symbol with another element."""
-    elements = defaultdict[str, set[tuple[ir.Value, ir.Value]]](set)
+def _beside_others(graph: ir.Graph) -> list[ir.Node]:
+    """Return the reads of elements that share a symbol with another element, which is read too."""
+    reads = [node for node in graph if is_operator(node, "SequenceAt")]
+    elements = defaultdict[str | None, set[tuple[ir.Value, ir.Value]]](set)
     for node in reads:
-        for symbol in _unproven_symbols(node, typing):
+        for _, symbol in _symbols(_sequence(node)):
             elements[symbol].add((_sequence(node), operand(node, 1)))
     return [
         node
         for node in reads
-        if any(len(elements[symbol]) > 1 for symbol in _unproven_symbols(node, typing))
+        if any(len(elements[symbol]) > 1 for _, symbol in _symbols(_sequence(node)))
     ]
 
 
@@ -64,23 +65,26 @@ def _sequence(read: ir.Node) -> ir.Value:
     return skip_identities(operand(read, 0))
 
 
-def _unproven_symbols(read: ir.Node, typing: Typing) -> set[str]:
-    """Return the symbols that a sequence's elements are declared with, and not proven to have."""
-    sequence = _sequence(read)
-    proven = set(enumerate(typing.dims(sequence) or ()))
+def _symbols(sequence: ir.Value) -> set[tuple[int, str | None]]:
+    """Return the axes for which a symbol of the elements is declared, and the symbols."""
     dims = enumerate(sequence.shape or ())
-    declared = {(axis, dim.value) for axis, dim in dims if isinstance(dim, ir.SymbolicDim)}
-    return {symbol for _, symbol in declared - proven if symbol is not None}
+    return {(axis, d.value) for axis, d in dims if isinstance(d, ir.SymbolicDim) and d.value}
 
 
-def _hide(graph: ir.Graph, reads: Iterable[ir.Node], typing: Typing) -> list[ir.Node]:
+def _is_proven(read: ir.Node, typing: Typing) -> bool:
+    sequence = _sequence(read)
+    return _symbols(sequence) <= set(enumerate(typing.dims(sequence) or ()))
+
+
+def _hide(reads: Iterable[ir.Node], typing: Typing) -> list[ir.Node]:
     """Let reads of one graph read sequences of hidden type; return what is new."""
     made: list[ir.Node] = []
     hidden: dict[ir.Value, ir.Value] = {}
     for read in reads:
         sequence = operand(read, 0)
         if sequence not in hidden:
-            builder = Builder.at(read)
+            builder, graph = Builder.at(read), read.graph
+            assert graph is not None
             hidden[sequence] = hide_type(builder, sequence, typing.dtype(sequence))
             graph.insert_before(read, builder.nodes)
             made += builder.nodes

@@ -101,7 +101,7 @@ def test_grids_of_tiles_end_without_a_loop(name: str) -> None:
 
 def test_rows_of_their_own_are_one_scatter() -> None:
     """All places of an outer iteration lie in row ``i``, so that nothing is asked of them."""
-    after = read(model(TILES["one_place_of_all_planes"], 18), auto=True).model
+    after = read(model(TILES["one_place_of_all_planes"], 18)).model
     assert [node.op_type for node in after.graph.node].count("ScatterND") == 1
 
 

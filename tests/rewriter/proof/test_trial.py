@@ -165,7 +165,7 @@ def test_a_device_that_takes_no_node_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_has_to_be_on_the_device_is_refused_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    def open_(*_: Any, whole: bool) -> Any:
+    def open_(*_: Any, whole: bool, as_stored: bool) -> Any:
         assert whole
         raise BackendError("onnxruntime refuses the model: a node is on the host", is_limit=True)
 

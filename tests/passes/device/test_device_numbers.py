@@ -45,6 +45,9 @@ MOVED = {
     "a size that is computed with in a branch": """n = Size (ids) m = Add (n, one)
         r = If (yes) <then_branch = t () => (int64[] a) { a = Mul (p, m) },
                       else_branch = e () => (int64[] b) { b = Sub (p, m) }>""",
+    "what reads a number of the host and a size": """n = Shape (ids) d = Size (rows)
+        a = Concat <axis = 0> (places, n) q = Max (a, d) s = Size (q) m = Add (s, one)
+        r = Mul (a, m)""",
 }
 STAYS = {
     "what the host reads, too": """n = Size (ids) m = Add (n, one) o = Mul (p, m)
@@ -55,9 +58,6 @@ STAYS = {
     "r = Mul (c, c)",
     "what reads a number that the host computes": """n = Shape (ids)
         a = Concat <axis = 0> (places, n) q = Max (a, one) s = Size (q) m = Add (s, one)
-        r = Mul (a, m)""",
-    "what reads such a number and a size": """n = Shape (ids) d = Size (rows)
-        a = Concat <axis = 0> (places, n) q = Max (a, d) s = Size (q) m = Add (s, one)
         r = Mul (a, m)""",
     "a result": "n = Size (ids) r = Add (n, one)",
     "a condition": """n = Size (ids) c = Greater (n, one)

@@ -71,20 +71,15 @@ class DeviceNumbersPass(ir.passes.InPlacePass):
 
     def _for_device(self, nodes: Mapping[ir.Node, bool], sizes: _Sizes) -> list[ir.Node]:
         """List the nodes that can be computed on the device and are read there alone, in order."""
-        found = [node for node, has_kernel in nodes.items() if has_kernel]
-        while True:
-            ready = dict[ir.Node, None]()
-            for node in found:
-                reads = all(sizes.is_there(value, ready) for value in node.inputs)
-                if reads or sizes.is_picked(node):
-                    ready[node] = None
-            for node in reversed(list(ready)):
-                if not self._is_read_there(node, ready):
-                    del ready[node]
-            if len(ready) == len(found):
-                return found
-            # What reads a node that the host needs is not there either.
-            found = list(ready)
+        ready = dict[ir.Node, None]()
+        for node, has_kernel in nodes.items():
+            reads = all(sizes.is_there(value, ready) for value in node.inputs)
+            if has_kernel and (reads or sizes.is_picked(node)):
+                ready[node] = None
+        for node in reversed(list(nodes)):
+            if not self._is_read_there(node, ready):
+                ready.pop(node, None)
+        return list(ready)
 
     def _is_read_there(self, node: ir.Node, ready: Collection[ir.Node]) -> bool:
         """Whether the device alone reads the results of a node, or what is computed there, too."""

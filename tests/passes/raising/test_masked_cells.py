@@ -150,7 +150,6 @@ _ONE_FLAG = """mi = Gather <axis = 0> (m, number)  runs = Identity (mi)  waits =
     w = Cast <to = 1> (runs)  wn = Cast <to = 1> (waits)  v = Sub (unit, w)"""
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("batch", ["", "3,", "B,"])
 @pytest.mark.parametrize("dims", ["", ",1"])
 @pytest.mark.parametrize(("kind", "form"), [case for case in CASES if case[0] in KINDS[:4]])

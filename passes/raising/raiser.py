@@ -11,13 +11,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
 from passes.graph.drafts import Draft, drafting
-from passes.graph.graphs import (
-    PATH_KEY,
-    default_opset,
-    record_paths,
-    subgraphs,
-    walk_nodes,
-)
+from passes.graph.graphs import PATH_KEY, default_opset, record_paths, subgraphs, walk_nodes
 from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.maps.operator import VERSION, register_schema
@@ -306,6 +300,7 @@ class Raiser:
 
 
 _OF_TWO = (Code.RECURRENCE, Code.RAGGED)
+"""Said of a Loop that stays, although it and the one inside of it may be one map."""
 _OF_RECURRENCES = frozenset(
     {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.EXACT}
     | {Code.READS_EARLIER}

@@ -72,7 +72,7 @@ def _name(typing: Typing, graph: ir.Graph, named: dict[str, str]) -> None:
 
 
 def _is_open(node: ir.Node, typing: Typing) -> bool:
-    """Whether an operator that goes by shapes has a result of which a dimension has no name."""
+    """Whether an operator goes by shapes, and a dimension of its result has no name."""
     if not is_operator(node, BY_SHAPES):
         return False
     dims = typing.dims(node.outputs[0])

@@ -219,7 +219,7 @@ def reduction_of_rows(
 
 
 def _left(data: Batched, others: Sequence[int]) -> list[int | str | None]:
-    """Return the dimensions of a sample of which some axes came to have size 1."""
+    """Return the dimensions of a sample, once some of its axes have size 1."""
     return [1 if axis in others else dim for axis, dim in enumerate(data.dims)]
 
 

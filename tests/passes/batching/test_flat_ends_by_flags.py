@@ -1,4 +1,4 @@
-"""Slices of images by vectors of bounds of which only that of the channels is known.
+"""Slices of images by vectors of bounds: the bound of the channels alone is known.
 
 TensorFlow's exporter writes so that -1 takes an axis to its end.
 """

@@ -101,8 +101,12 @@ def test_grids_of_tiles_end_without_a_loop(name: str) -> None:
 
 def test_rows_of_their_own_are_one_scatter() -> None:
     """All places of an outer iteration lie in row ``i``, so that nothing is asked of them."""
-    after = read(model(TILES["one_place_of_all_planes"], 18)).model
-    assert [node.op_type for node in after.graph.node].count("ScatterND") == 1
+    before = model(TILES["one_place_of_all_planes"], 18)
+    whole = read(before).model.graph
+    assert [node.op_type for node in whole.node].count("ScatterND") == 1
+    (beside_copies,) = (n for n in read(before, auto=True).model.graph.node if n.op_type == "If")
+    (batched,) = (a.g for a in beside_copies.attribute if a.name == "then_branch")
+    assert [node.op_type for node in batched.node].count("ScatterND") == 1
 
 
 @pytest.mark.parametrize("name", ["pasted", "pasted_in_planes", "added"])

@@ -29,7 +29,7 @@ SEEDS = range(8)
 
 
 def drawn(rng: random.Random, depth: int) -> Linear:
-    """Return a sum of a few atoms, some of which hold others."""
+    """Return a sum of a few atoms; some hold others."""
     number = Linear(rng.randint(-2, 3))
     for _ in range(rng.randint(0, 2)):
         number += Linear.of(_atom(rng, depth)) * rng.choice([-2, -1, 1, 1, 2])

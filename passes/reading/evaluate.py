@@ -12,10 +12,10 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 from passes.reading.entry_reads import FLOATS, is_exact
-from passes.reading.integer_reads import INTEGERS, Numbers, length_of, made_along
+from passes.reading.integer_reads import INTEGERS, Numbers, length_of
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Length, Linear, Scalar
-from passes.reading.made_sizes import made_size
+from passes.reading.made_sizes import made_along, made_size
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing

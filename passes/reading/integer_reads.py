@@ -9,8 +9,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import axes_of, operand, operands, optional_operand, shaped
+from passes.graph.graphs import is_default_domain, is_operator
+from passes.graph.made import operand, optional_operand, shaped
 from passes.reading.integers import Length, Linear
 from passes.sequence_operators import is_map
 
@@ -24,7 +24,7 @@ __all__ = [
     "fits",
     "length_number",
     "length_of",
-    "made_along",
+    "shape_entries",
     "shape_numbers",
     "size_along",
     "size_number",
@@ -104,14 +104,26 @@ Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
 
 def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """The dimensions of a tensor."""
-    tensor = operand(node, 0)
-    rank = evaluator.rank(tensor)
-    if rank is None:
+    axes = _axes_of_shape(evaluator, node)
+    return None if axes is None else shape_entries(evaluator, node, range(len(axes)))
+
+
+def shape_entries(evaluator: NumberReader, node: ir.Node, places: Sequence[int]) -> Numbers | None:
+    """Return what stands at some places of a Shape; the others need not be known."""
+    axes = _axes_of_shape(evaluator, node)
+    if axes is None or any(not -len(axes) <= place < len(axes) for place in places):
         return None
-    axes = range(rank)[node.attributes.get_int("start", 0) : node.attributes.get_int("end", rank)]
-    dims = [evaluator.dimension(tensor, axis) for axis in axes]
+    dims = [evaluator.dimension(operand(node, 0), axes[place]) for place in places]
     known = tuple(d for d in dims if d is not None)
     return known if len(known) == len(dims) else None
+
+
+def _axes_of_shape(evaluator: NumberReader, node: ir.Node) -> Sequence[int] | None:
+    rank = evaluator.rank(operand(node, 0))
+    if rank is None:
+        return None
+    start, end = (node.attributes.get_int(n, d) for n, d in (("start", 0), ("end", rank)))
+    return range(rank)[start:end]
 
 
 def size_number(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -180,77 +192,6 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     if evaluator.rank(split) != 0 or size is None or not size.number or dim_number is None:
         return None
     return Linear(-(-dim_number // size.number))
-
-
-_KEEP_SHAPE = frozenset(
-    {"Abs", "Cast", "Ceil", "Cos", "Exp", "Floor", "Identity", "Log", "Neg", "Not", "Reciprocal"}
-    | {"Relu", "Round", "Sigmoid", "Sign", "Sin", "Softmax", "Sqrt", "Tanh"}
-)
-"""Operators of one tensor whose result has its shape."""
-
-
-def made_along(
-    evaluator: NumberReader, tensor: ir.Value, axis: int
-) -> tuple[ir.Value, int] | None:
-    """Return what a tensor is made of along an axis: an operand with an axis of the same size.
-
-    Other axes may have been cut, or all moved. None if the node changes the size.
-    """
-    node, rank = tensor.producer(), evaluator.rank(tensor)
-    if node is None or not is_default_domain(node):
-        return None
-    if node.op_type in _KEEP_SHAPE:
-        return operand(node, 0), axis
-    if rank is None or not -rank <= axis < rank:
-        return None
-    axis %= rank
-    match node.op_type:
-        case "Transpose":
-            return operand(node, 0), node.attributes.get_ints("perm", range(rank)[::-1])[axis]
-        case "Slice":
-            return (operand(node, 0), axis) if _cuts_others(node, axis, rank) else None
-        case "Split":
-            is_cut = node.attributes.get_int("axis", 0) % rank == axis
-            return None if is_cut else (operand(node, 0), axis)
-        case "Unsqueeze":
-            new = sorted(a % rank for a in axes_of(node) or ())
-            given = None if not new or axis in new else axis - sum(a < axis for a in new)
-            return None if given is None else (operand(node, 0), given)
-        case "Squeeze":
-            return _kept_along(evaluator, node, axis)
-        case "Gather":
-            return _picked_along(evaluator, node, axis)
-        case "Add" | "Div" | "Mul" | "Sub":
-            whole = [v for v in operands(node) if evaluator.rank(v) != 0]
-            return (whole[0], axis) if len(whole) == 1 else None
-    return None
-
-
-def _kept_along(evaluator: NumberReader, node: ir.Node, axis: int) -> tuple[ir.Value, int] | None:
-    """Return what a Squeeze takes axes from, and which of its axes becomes an axis."""
-    before, gone = evaluator.rank(node.inputs[0]), axes_of(node)
-    if before is None or gone is None:
-        return None
-    kept = [at for at in range(before) if at not in {a % before for a in gone}]
-    return (operand(node, 0), kept[axis]) if axis < len(kept) else None
-
-
-def _picked_along(
-    evaluator: NumberReader, node: ir.Node, axis: int
-) -> tuple[ir.Value, int] | None:
-    """Return the positions of a Gather, and which of their axes becomes an axis of the result."""
-    data, positions = operands(node)
-    before, inner = evaluator.rank(data), evaluator.rank(positions)
-    if before is None or inner is None:
-        return None
-    at = node.attributes.get_int("axis", 0) % before
-    return (positions, axis - at) if at <= axis < at + inner else None
-
-
-def _cuts_others(node: ir.Node, axis: int, rank: int) -> bool:
-    """Whether a node is a Slice that cuts other axes than one, by constants."""
-    axes = constant_value(optional_operand(node, 3))
-    return axes is not None and axis not in {int(a) % rank for a in axes.reshape(-1)}
 
 
 def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:

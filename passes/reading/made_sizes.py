@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graph.made import made_by, operand, operands, optional_operand
+from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import axes_of, made_by, operand, operands, optional_operand
 from passes.reading.entry_reads import number_at
 from passes.reading.integer_reads import INTEGERS, NumberReader
 from passes.reading.integers import Linear
 from passes.reading.number_order import greatest, is_nonnegative
 from passes.reading.vector_reads import lowest
 
-__all__ = ["END", "made_size"]
+__all__ = ["END", "made_along", "made_size"]
 
 END = 2**31 - 1
 """Exporters end a Slice that goes to the end here, or farther."""
@@ -93,3 +94,88 @@ def _counted(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     if evaluator.dtype(node.outputs[0]) not in INTEGERS:
         return None
     return greatest([Linear(), limit - start])
+
+
+_KEEP_SHAPE = frozenset(
+    {"Abs", "Cast", "Ceil", "Cos", "Exp", "Floor", "Identity", "Log", "Neg", "Not", "Reciprocal"}
+    | {"Relu", "Round", "Sigmoid", "Sign", "Sin", "Softmax", "Sqrt", "Tanh"}
+)
+"""Operators of one tensor whose result has its shape."""
+
+
+def made_along(
+    evaluator: NumberReader, tensor: ir.Value, axis: int
+) -> tuple[ir.Value, int] | None:
+    """Return what a tensor is made of along an axis: an operand with an axis of the same size.
+
+    Other axes may have been cut, or all moved. None if the node changes the size.
+    """
+    node, rank = tensor.producer(), evaluator.rank(tensor)
+    if node is None or not is_default_domain(node):
+        return None
+    if node.op_type in _KEEP_SHAPE:
+        return operand(node, 0), axis
+    if rank is None or not -rank <= axis < rank:
+        return None
+    axis %= rank
+    match node.op_type:
+        case "Transpose":
+            return operand(node, 0), node.attributes.get_ints("perm", range(rank)[::-1])[axis]
+        case "Slice":
+            return (operand(node, 0), axis) if _cuts_others(node, axis, rank) else None
+        case "Split":
+            is_cut = node.attributes.get_int("axis", 0) % rank == axis
+            return None if is_cut else (operand(node, 0), axis)
+        case "Unsqueeze":
+            new = sorted(a % rank for a in axes_of(node) or ())
+            given = None if not new or axis in new else axis - sum(a < axis for a in new)
+            return None if given is None else (operand(node, 0), given)
+        case "Squeeze":
+            return _kept_along(evaluator, node, axis)
+        case "Gather":
+            return _picked_along(evaluator, node, axis)
+        case "Add" | "Div" | "Mul" | "Sub":
+            whole = [v for v in operands(node) if evaluator.rank(v) != 0]
+            return (whole[0], axis) if len(whole) == 1 else None
+        case "MatMul" | "Gemm":
+            return _multiplied_along(evaluator, node, axis, rank)
+    return None
+
+
+def _multiplied_along(
+    evaluator: NumberReader, node: ir.Node, axis: int, rank: int
+) -> tuple[ir.Value, int] | None:
+    """Return which operand of a product with one matrix has an axis of the result, and which."""
+    left, right = operands(node)[:2]
+    if evaluator.rank(left) != rank or evaluator.rank(right) != 2:
+        return None
+    if axis == rank - 1:
+        return right, 1 - node.attributes.get_int("transB", 0)
+    return left, 1 if node.attributes.get_int("transA", 0) else axis
+
+
+def _kept_along(evaluator: NumberReader, node: ir.Node, axis: int) -> tuple[ir.Value, int] | None:
+    """Return what a Squeeze takes axes from, and which of its axes becomes an axis."""
+    before, gone = evaluator.rank(node.inputs[0]), axes_of(node)
+    if before is None or gone is None:
+        return None
+    kept = [at for at in range(before) if at not in {a % before for a in gone}]
+    return (operand(node, 0), kept[axis]) if axis < len(kept) else None
+
+
+def _picked_along(
+    evaluator: NumberReader, node: ir.Node, axis: int
+) -> tuple[ir.Value, int] | None:
+    """Return the positions of a Gather, and which of their axes becomes an axis of the result."""
+    data, positions = operands(node)
+    before, inner = evaluator.rank(data), evaluator.rank(positions)
+    if before is None or inner is None:
+        return None
+    at = node.attributes.get_int("axis", 0) % before
+    return (positions, axis - at) if at <= axis < at + inner else None
+
+
+def _cuts_others(node: ir.Node, axis: int, rank: int) -> bool:
+    """Whether a node is a Slice that cuts other axes than one, by constants."""
+    axes = constant_value(optional_operand(node, 3))
+    return axes is not None and axis not in {int(a) % rank for a in axes.reshape(-1)}

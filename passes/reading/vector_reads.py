@@ -11,6 +11,7 @@ from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
     Numbers,
+    shape_entries,
     size_along,
 )
 from passes.reading.integers import Atom, Entry, IterationNumber, Linear
@@ -40,8 +41,13 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if axis != 0 or not _is_vector(evaluator, vector):
         return None
     numbers, vector = evaluator.of(vector), evaluator.outside(vector)
-    if numbers is not None and all(p.number is not None for p in positions):
-        places = [p.number or 0 for p in positions]
+    places = [p.number for p in positions if p.number is not None]
+    is_constant, shape = len(places) == len(positions), made_by(vector, "Shape")
+    if numbers is None and is_constant and shape is not None:
+        known = shape_entries(evaluator, shape, places)
+        if known is not None:
+            return known
+    if numbers is not None and is_constant:
         if all(-len(numbers) <= p < len(numbers) for p in places):
             return tuple(numbers[p] for p in places)
         return None

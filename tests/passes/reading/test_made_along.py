@@ -6,8 +6,9 @@ import onnx_ir as ir
 import pytest
 
 from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import length_of, made_along
+from passes.reading.integer_reads import length_of
 from passes.reading.integers import ITERATION, Entry, Length, Linear
+from passes.reading.made_sizes import made_along
 from passes.reading.vector_reads import entry, lowest
 from passes.typing import type_values
 
@@ -57,6 +58,14 @@ MADE: dict[str, tuple[str, int, tuple[str, int] | None]] = {
     "with a number": ("y = Mul (f, x)", 1, ("x", 1)),
     "with another tensor": ("y = Mul (z, x)", 1, None),
     "two numbers": ("y = Mul (f, f)", 0, None),
+    "rows times a matrix": ("y = MatMul (x, w)", 1, ("x", 1)),
+    "times the columns of a matrix": ("y = MatMul (x, w)", 2, ("w", 1)),
+    "times a stack of matrices": ("y = MatMul (z, x)", 0, None),
+    "a matrix times matrices": ("y = MatMul (w, x)", 1, None),
+    "rows of a Gemm": ("y = Gemm <transB = 1> (w, w)", 0, ("w", 0)),
+    "rows of a Gemm, turned": ("y = Gemm <transA = 1> (w, w)", 0, ("w", 1)),
+    "columns of a Gemm": ("y = Gemm <transA = 1> (w, w)", 1, ("w", 1)),
+    "columns of a Gemm, turned": ("y = Gemm <transB = 1> (w, w)", 1, ("w", 0)),
 }
 
 

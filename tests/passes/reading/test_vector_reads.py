@@ -62,6 +62,30 @@ CASES: dict[str, tuple[str, int, str | None]] = {
         1,
         "2",
     ),
+    "of a shape, another size of which is not known": (
+        "e = NonZero (k) s = Shape (e) c = Constant <value = int64[1] {0}> () "
+        "y = Gather <axis = 0> (s, c)",
+        0,
+        "1",
+    ),
+    "of a shape, from its end": (
+        "e = NonZero (k) s = Shape (e) c = Constant <value = int64[1] {-2}> () "
+        "y = Gather <axis = 0> (s, c)",
+        0,
+        "1",
+    ),
+    "the size that is not known": (
+        "e = NonZero (k) s = Shape (e) c = Constant <value = int64[1] {1}> () "
+        "y = Gather <axis = 0> (s, c)",
+        0,
+        None,
+    ),
+    "behind a shape": (
+        "e = NonZero (k) s = Shape (e) c = Constant <value = int64[1] {2}> () "
+        "y = Gather <axis = 0> (s, c)",
+        0,
+        None,
+    ),
     "as a float": ("a = Concat <axis = 0> (u, two) y = Cast <to = 1> (a)", 1, "2"),
     "as a float, rounded": (
         "a = Concat <axis = 0> (u, odd) b = Cast <to = 1> (a) y = Cast <to = 7> (b)",

@@ -117,6 +117,7 @@ class Original:
             collects is better than it.
         needs_sizes: Whether operators behind the Map join what it yields to other values, so that
             of no iterations, too, its sizes have to be those of one.
+        few: Up to how many iterations a Loop as given is faster, as was measured.
         rest: What is left of it beside the Maps, if it was split.
         sees_wholes: Whether an iteration reads all that was written so far of a tensor: such
             tensors are the shared values of the Map that reads them.
@@ -132,6 +133,7 @@ class Original:
     patterns: Sequence[str] = ()
     grows: bool = False
     needs_sizes: bool = False
+    few: int = 0
     rest: Rest | None = None
     sees_wholes: bool = False
 

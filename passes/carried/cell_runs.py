@@ -55,10 +55,14 @@ class CellRun:
         if self._may_lack_rows:
             rows = self._first(rows, self._batch(), 1)
         rows = as_state(builder, rows, self._lead, 1)
-        if not self._may_lack_rows or self._cell.is_open:
+        if not self._may_lack_rows:
             return rows
         # It has these dimensions already; without a spare row no type tells them.
-        dims = [builder.ints(0), builder.op("Shape", [self._initial])]
+        like = self._initial
+        if self._cell.is_open:
+            like = builder.op("Squeeze", [self._begun(like, self._lead), builder.ints(0)])
+            like = as_state(builder, like, self._lead, 0)
+        dims = [builder.ints(0), builder.op("Shape", [like])]
         return builder.op("Reshape", [rows, builder.op("Concat", dims, {"axis": 0})])
 
     def last(self, at: int) -> ir.Value:
@@ -109,7 +113,7 @@ class CellRun:
         given = [whole, *self._weights(), None, *states]
         attributes = {"hidden_size": cell.width, **kind.attributes}
         node = builder.node(kind.op_type, given, attributes, outputs=1 + len(states))
-        if kind.node is not None:
+        if kind.node is not None and not (cell.mask is not None and cell.mask.weighs):
             node.meta.update(kind.node.meta)
         return node.outputs[0]
 

@@ -49,6 +49,11 @@ class CellState(Pattern):
         return f"state of a recurrent cell ({self.cell.kind.op_type}{mask})"
 
     @property
+    def few(self) -> int:  # type: ignore[override]
+        """Up to how many iterations the Loop is faster: moving masked steps costs its time."""
+        return 0 if self.cell.mask is None else _FEWEST - 1
+
+    @property
     def dims(self) -> tuple[int | None, ...]:  # type: ignore[override]
         """What is known of its dimensions."""
         _, lead = self.cell.states[self.at]
@@ -61,9 +66,10 @@ class CellState(Pattern):
 
     @property
     def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
-        """The rows that it reads, and the mask."""
+        """The rows that it reads, and the mask: each of their dimensions is known to be one."""
         mask = [] if self.cell.mask is None else [self.cell.mask.condition]
-        return tuple(Term(value) for value in [*(row for row, _, _ in self.cell.rows), *mask])
+        rows = [*(row for row, _, _ in self.cell.rows), *mask]
+        return tuple(Term(value, is_alike=True) for value in rows)
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the state behind the last iteration."""

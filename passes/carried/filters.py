@@ -18,10 +18,12 @@ from passes.carried.first_elements import first_elements
 from passes.carried.joined import Joined, same_dims
 from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
+from passes.graph.graphs import is_operator
 from passes.loops.forms import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.typing.value_types import Typing
 
 __all__ = ["Filter"]
 
@@ -56,8 +58,8 @@ class Filter(Pattern):
 
     @property
     def needs_sizes(self) -> bool:  # type: ignore[override]
-        """Whether rows are joined to others: those of a list that starts empty are not."""
-        return not self.is_sequence or bool(first_elements(self.carried.initial))
+        """Whether rows are joined to others as they are; those of a list get their sizes."""
+        return not self.is_sequence
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the rows that are kept, joined to the initial ones."""
@@ -97,7 +99,8 @@ class Filter(Pattern):
             return rows
         builder, dims = joined.builder, joined.types[0].dims
         own = None if dims is None else dims[self.terms[0].kind == "concatenated" :]
-        if own is None or not all(same_dims(joined.typing, v, own) for v in first):
+        is_checked = own is not None and self._must_be_alike(joined.typing, len(own))
+        if own is None or not (is_checked or all(same_dims(joined.typing, v, own) for v in first)):
             detail = (
                 f"the elements of '{self.carried.inner.name}' are not proven to have one shape"
             )
@@ -107,3 +110,18 @@ class Filter(Pattern):
             rows = like_initial(builder, single[0], rows, len(own) + 1, 0)
         parts = [rows, *single] if self.is_reversed else [*single, rows]
         return builder.op("Concat", parts, {"axis": 0})
+
+    def _must_be_alike(self, typing: Typing, rank: int) -> bool:
+        """Whether the model fails where elements, of some rank, differ: it only stacks them."""
+        first, list_ = first_elements(self.carried.initial), self.carried.result
+        if list_ is None or list_.is_graph_output() or not first:
+            return False
+        readers, maker = [use.node for use in list_.uses()], list_.producer()
+        are_stacked = readers and all(
+            is_operator(node, "ConcatFromSequence")
+            and node.attributes.get_int("new_axis", 0)
+            and maker is not None
+            and node.graph is maker.graph
+            for node in readers
+        )
+        return bool(are_stacked) and all(typing.rank(value) == rank for value in first)

@@ -16,7 +16,6 @@ from passes.carried.cell_reading import CellReader
 from passes.carried.cell_sums import NotACellError
 from passes.carried.cell_values import Lead
 from passes.carried.cells import CellState
-from passes.carried.joined import same_dims
 from passes.carried.pattern import dependent_values
 from passes.carried.selections import Selection
 from passes.graph.made import made_by, operand, repeated_number
@@ -83,11 +82,20 @@ class _CellFinder:
             mask = find_kept(other.carried, self._facts, self._typing)
             if kept is None or mask is None or not is_same_mask(kept, mask):
                 continue
-            dims = self._typing.dims(state.carried.initial)
-            is_like = same_dims(self._typing, other.carried.initial, dims)
-            if kept.chosen is mask.chosen and is_like:
+            if kept.chosen is mask.chosen and self._is_like(state, other):
                 return CellState(state.carried, found.cell)
         return None
+
+    def _is_like(self, one: State, other: State) -> bool:
+        """Whether two states begin with the same dimensions."""
+        evaluator = self._facts.evaluator
+        values = [one.carried.initial, other.carried.initial]
+        ranks = {evaluator.rank(value) for value in values}
+        if len(ranks) != 1 or None in ranks:
+            return False
+        rank = ranks.pop() or 0
+        sizes = ([evaluator.dimension(v, axis) for v in values] for axis in range(rank))
+        return all(mine is not None and mine == theirs for mine, theirs in sizes)
 
     def _is_float(self, state: State) -> bool:
         """Whether a carried value is one that onnxruntime's recurrent operators compute."""
@@ -128,8 +136,8 @@ class _CellFinder:
         assert width is not None
         if mask is None:
             return Cell(kind, facts, own, rows, width)
-        # onnxruntime makes a number of NaN in the author's operator, which 0 weighs then.
-        if mask.weighs and kind.node is not None:
+        # onnxruntime makes a number of NaN in some operators of authors, which 0 weighs then.
+        if mask.weighs and kind.node is not None and not _keeps_nan(kind):
             raise NotACellError
         return Cell(kind, facts, own, rows, width, *_narrow(mask, own[0][1], reader))
 
@@ -148,6 +156,16 @@ class _CellFinder:
                 lead = tuple(dim if dim == 1 else f"batch of {own.name}" for dim in lead)
             return (1,) * (more - less) + lead, found.cell.width
         return None
+
+
+def _keeps_nan(kind: CellKind) -> bool:
+    """Whether an operator of an author yields NaN for NaN: on most processors, if not on all."""
+    activations = kind.node.attributes.get_strings("activations") if kind.node else ()
+    is_bounded = _KEEPING.issuperset(activations or ())
+    return is_bounded and "clip" not in kind.attributes
+
+
+_KEEPING = frozenset({"Sigmoid", "Tanh"})
 
 
 def _narrow(mask: Selection, lead: Lead, reader: CellReader) -> tuple[Selection, Lead, bool]:

@@ -69,6 +69,7 @@ class Pattern(abc.ABC):
         grows: Whether the Loop copies in every iteration what it has appended so far.
         needs_sizes: Whether the sizes of what iterations give count where there are none.
         gives_flat: Whether it gives rows and sizes, which become a sequence in a loop.
+        few: Up to how many iterations the Loop is faster.
         is_dear: Whether it may take many times the time and memory of the Loop.
         cheap_from: The opset from which on it does not; None where there is none.
         nodes: What computes terms that the body itself does not compute, in order; they read
@@ -92,6 +93,7 @@ class Pattern(abc.ABC):
     grows: bool = False
     needs_sizes: bool = True
     gives_flat: bool = False
+    few: int = 0
     is_dear: bool = False
     cheap_from: int | None = None
     nodes: tuple[ir.Node, ...] = ()

@@ -67,7 +67,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     if not facts.runs_once(site.graph):
         return None
     behind = _not_folded([node for node in original.written if not is_map(node)])
-    asks = limits or any(node.op_type == "If" for node in behind)
+    asks = limits or original.few or any(node.op_type == "If" for node in behind)
     if not asks and (is_known or not _is_dear(plans, behind, facts)):
         return None
     builder = Builder(original.path)
@@ -179,7 +179,7 @@ def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: Fusi
 
 def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return up to how many iterations the Loop as given is faster."""
-    told = max(plan.choice.few for plan in plans)
+    told = max(plan.choice.few for plan in plans) or plans[0].site.originals[0].few
     if told:
         return told
     given = cost_of_given(plans[0].site.originals[0].node)

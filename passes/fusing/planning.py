@@ -217,7 +217,8 @@ def _failing_empty(fused: FusedBody, facts: FusionFacts) -> str | None:
     failing = [node for node in fused.walk.hoisted if not runs_anywhere(node, typing, facts.opset)]
     failing = read_of(fused, failing) if failing else failing
     is_open = fused.reads_open_results(facts.typings)
-    is_open |= facts.has_loops and joins_rows_of_loops(fused, typing)
+    stay = facts.has_loops and "Loop" not in facts.options.lacks
+    is_open |= stay and joins_rows_of_loops(fused, typing)
     if (not failing and not is_open) or _has_a_sample(fused, facts):
         return None
     may_mend = "If" in facts.options.lacks and not is_open

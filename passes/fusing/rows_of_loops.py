@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.layouts import Layout
 from passes.fusing.fused_body import FusedBody
 from passes.graph.graphs import constant_value, is_operator, reads_of, walk_nodes
-from passes.graph.made import made_by, operand, operands
+from passes.graph.made import made_by, only_number, operand, operands
 from passes.raising.originals import original_of
 from passes.typing import Typing
 
@@ -40,21 +40,56 @@ def yields_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
     return _follow_loops(fused, values, typing)
 
 
-def _follow_loops(fused: FusedBody, values: Sequence[ir.Value], typing: Typing) -> bool:
-    """Whether values of open shape follow from what a Loop in front of the map collects."""
+def _follow_loops(
+    fused: FusedBody,
+    values: Sequence[ir.Value],
+    typing: Typing,
+    running: frozenset[ir.Node] = frozenset(),
+) -> bool:
+    """Whether values of open shape follow from what a Loop in front of the map collects.
+
+    Args:
+        fused: The body.
+        values: The values.
+        typing: The proven typing.
+        running: Nodes that run an iteration wherever the values are read.
+    """
     own = {node for stage in fused.walk.stages for node in stage.nodes}
     pending, seen = list(values), set[ir.Value]()
     while pending:
         value = pending.pop()
         node = value.producer()
-        if node is None or value in seen or _is_known(value, typing):
+        if node is None or node in running or value in seen or _is_known(value, typing):
             continue
         seen.add(value)
         if node not in own and _collects(node):
             return True
+        counted = _rows_asked(node)
+        if counted is not None:
+            _, chosen, other = operands(node)
+            if _follow_loops(fused, [chosen], typing, running | {counted}):
+                return True
+            pending.append(other)
+            continue
         like = _shaped_like(node)
         pending += reads_of(node) if like is None else [like]
     return False
+
+
+def _rows_asked(node: ir.Node) -> ir.Node | None:
+    """Return what makes the rows that a Where asks for, whether there are any; None for others."""
+    asked = made_by(operand(node, 0), "Greater") if is_operator(node, "Where") else None
+    if asked is None or only_number(operand(asked, 1)) != 0:
+        return None
+    count, cut = operand(asked, 0), made_by(operand(asked, 0), "Slice")  # below opset 15
+    shape = made_by(count if cut is None else operand(cut, 0), "Shape")
+    if shape is None:
+        return None
+    bounds = [shape.attributes.get_int(name) for name in ("start", "end")]
+    if cut is not None:
+        bounds += [only_number(bound) for bound in operands(cut)[1:]]
+    is_first = bounds == ([0, 1] if cut is None else [None, None, 0, 1])
+    return operand(shape, 0).producer() if is_first else None
 
 
 def _shaped_like(node: ir.Node) -> ir.Value | None:

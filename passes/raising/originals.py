@@ -72,6 +72,7 @@ def replace_by_maps(
         alternatives,
         list(dict.fromkeys(line for read in reads for line in describe_patterns(read))),
         grows=bool(carried) and all(one.pattern.grows for one in carried),
+        few=max((one.pattern.few for one in carried), default=0),
         needs_sizes=any(one.pattern.needs_sizes for one in carried),
         rest=rest,
         sees_wholes=any(read.seen for read in reads),

@@ -125,8 +125,10 @@ class Needs:
 
     def _collected_of(self, state: State) -> list[tuple[ir.Value, bool]]:
         """Return the values of a state that a first map collects; are they those at the ends?"""
+        pattern, value = state.pattern, skip_identities(state.carried.next)
         found = [(state.carried.inner, False)]
-        value = skip_identities(state.carried.next)
+        if pattern is not None and not pattern.can_collect(is_after=False):
+            found = []
         return [*found, (value, True)] if value in self._nexts else found
 
     def _is_here(self, state: State) -> bool:
@@ -191,7 +193,7 @@ class Needs:
             state = self._states.get(value) or self._nexts.get(value)
             if value in self.stage.given or self._is_seen(state):
                 continue
-            if state is not None and self.ahead is not None and self._may_run_ahead(state):
+            if state is not None and self.ahead is not None and self._may_run_ahead(state, value):
                 self.ahead[state.carried.inner] = state
                 continue
             if value in self._states and state is not None and state.kind in _PAST:
@@ -230,13 +232,19 @@ class Needs:
         """Whether an earlier map has written a carried tensor."""
         return state is not None and state.carried.inner in self.stage.wholes
 
-    def _may_run_ahead(self, state: State) -> bool:
-        """Whether the values of a state in all iterations can be computed before they are read."""
+    def _may_run_ahead(self, state: State, value: ir.Value) -> bool:
+        """Whether the values of a state in all iterations can be computed before they are read.
+
+        Args:
+            state: The state.
+            value: The state at the start of an iteration, or its value at the end.
+        """
         pattern = state.pattern
         if state.carried.inner in self.facts.seen:
             return True
         is_stacked = pattern is not None and all(t.kind == "stacked" for t in pattern.terms)
-        return pattern is not None and is_stacked and pattern.can_collect(is_after=False)
+        is_after = value not in self._states
+        return pattern is not None and is_stacked and pattern.can_collect(is_after=is_after)
 
     def _dependencies(self, node: ir.Node, value: ir.Value) -> list[ir.Value]:
         """Return what a node reads for one of its outputs."""

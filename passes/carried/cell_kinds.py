@@ -4,7 +4,8 @@
 RNN    ``h = f(x @ w + h @ r + b)``
 GRU    ``h = z * h + (1 - z) * n`` with ``n = g(x @ w + b + q * (h @ r + d))``, or
        ``n = g(x @ w + b + (q * h) @ r)``; ``z`` and ``q`` are such as the ``h`` of an RNN
-LSTM   ``c = f * c + i * g`` and ``h = o * tanh(c)``; or ``c = (1 - i) * c + i * g``
+LSTM   ``c = f * c + i * g`` and ``h = o * tanh(c)``; or ``c = (1 - i) * c + i * g``; the gates
+       ``i`` and ``f`` may read ``p * c`` of the ``c`` before the step, ``o`` of that behind it
 =====  ==========================================================================================
 """
 
@@ -91,13 +92,14 @@ def kind_of_two(h: ir.Value, c: ir.Value, given: Sum, kept: Sum) -> CellKind:
     if len(mine) == 1:
         forget = _one_of(_gates(_only(mine)))
         entry, new = _pair(added, lambda one, other: one.op_type == forget.op_type)
-        forgets = _affine(forget.total, h)
+        forgets = _affine(forget.total, h, c)
     else:
         entry, new = _pair(added, lambda one, _: mine == _one_less(one))
-        forget, forgets = entry, _turned(entry, h)
+        forget, forgets = entry, _turned(entry, h, c)
     if not entry.op_type == output.op_type == forget.op_type:
         raise NotACellError
-    gates = [*(_affine(one.total, h) for one in (entry, output)), forgets, _affine(new.total, h)]
+    gates = [_affine(entry.total, h, c), _output(output.total, h, kept)]
+    gates += [forgets, _affine(new.total, h)]
     attributes = {"activations": [entry.op_type, new.op_type, shown.op_type]}
     return CellKind("LSTM", gates, attributes)
 
@@ -180,25 +182,52 @@ def _one_of(found: Sequence[_T]) -> _T:
     return found[0]
 
 
-def _turned(gate: Gate, h: ir.Value) -> Affine:
+def _output(total: Sum, h: ir.Value, kept: Sum) -> Affine:
+    """Return the output gate of an LSTM, which reads the kept state at the end of the step."""
+    products = total.as_dict()
+    peephole: list[tuple[Bias, float]] = []
+    read = {f for factors in products if len(factors) > 1 for f in factors if isinstance(f, Bias)}
+    for bias in read:
+        terms = {factors | {bias}: n for factors, n in kept.parts}
+        first, number = next(iter(terms.items()))
+        share = products.get(first, 0.0) / number
+        if any(products.pop(factors, None) != share * n for factors, n in terms.items()):
+            raise NotACellError
+        peephole.append((bias, share))
+    peephole.sort(key=_place)
+    affine = _affine(Sum(frozenset(products.items())), h)
+    return dataclasses.replace(affine, peephole=tuple(peephole))
+
+
+def _turned(gate: Gate, h: ir.Value, c: ir.Value | None = None) -> Affine:
     """Return what ``1 - sigmoid(x)`` is the sigmoid of: ``-x``."""
     if gate.op_type != "Sigmoid":
         raise NotACellError
-    return _affine(gate.total, h).turned()
+    return _affine(gate.total, h, c).turned()
 
 
-def _affine(total: Sum, state: ir.Value | Sum | None = None) -> Affine:
+def _affine(
+    total: Sum, state: ir.Value | Sum | None = None, kept: ir.Value | None = None
+) -> Affine:
     """Return a sum as products with matrices.
 
     Args:
         total: The sum.
         state: What is multiplied by the matrices of the state.
+        kept: The kept state of an LSTM, which vectors may be multiplied by.
     """
     hidden = Sum.of(state) if isinstance(state, ir.Value) else state
     rows: list[tuple[ir.Value, Weight, float]] = []
     own: list[tuple[Weight, float]] = []
     biases: list[tuple[Bias | None, float]] = []
+    peephole: list[tuple[Bias, float]] = []
     for factors, number in total.parts:
+        if kept in factors:
+            vector = _one_of(list(factors - {kept}))
+            if not isinstance(vector, Bias):
+                raise NotACellError
+            peephole.append((vector, number))
+            continue
         factor = next(iter(factors), None)
         if len(factors) > 1:
             raise NotACellError
@@ -212,9 +241,9 @@ def _affine(total: Sum, state: ir.Value | Sum | None = None) -> Affine:
             rows.append((factor.operand, factor.weight, number))
         else:
             raise NotACellError
-    for parts in (rows, own, biases):
+    for parts in (rows, own, biases, peephole):
         parts.sort(key=_place)
-    return Affine(tuple(rows), tuple(own), tuple(biases))
+    return Affine(tuple(rows), tuple(own), tuple(biases), peephole=tuple(peephole))
 
 
 def _place(part: tuple[Any, ...]) -> tuple[Any, ...]:

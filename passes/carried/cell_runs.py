@@ -110,7 +110,8 @@ class CellRun:
             steps = self._valid()
             whole = steps.moved(whole, sum(size for _, _, size in cell.rows))
             self._once("lengths", steps.lengths)
-        given = [whole, *self._weights(), None, *states]
+        weights = self._weights()
+        given = [whole, *weights[:3], None, *states, *weights[3:]]
         attributes = {"hidden_size": cell.width, **kind.attributes}
         node = builder.node(kind.op_type, given, attributes, outputs=1 + len(states))
         if kind.node is not None and not (cell.mask is not None and cell.mask.weighs):
@@ -118,13 +119,15 @@ class CellRun:
         return node.outputs[0]
 
     def _weights(self) -> list[ir.Value | None]:
-        """Record ``W``, ``R`` and ``B``."""
+        """Record ``W``, ``R`` and ``B``; and ``P``, where gates read a kept state."""
         kind, cell = self._cell.kind, self._cell
         writer = WeightWriter(self._builder, cell.facts, cell.width)
         if kind.weights:
             return [None if v is None else writer.outside(v) for v in kind.weights]
         rows, gates = [row for row, _, _ in cell.rows], kind.gates
-        return [writer.of_rows(gates, rows), writer.of_state(gates), writer.of_biases(gates)]
+        found = [writer.of_rows(gates, rows), writer.of_state(gates), writer.of_biases(gates)]
+        peepholes = writer.of_peepholes(gates)
+        return found if peepholes is None else [*found, peepholes]
 
     def _state(self, initial: ir.Value, lead: Lead) -> ir.Value:
         """Record an initial value as ``[1, batch, width]``."""

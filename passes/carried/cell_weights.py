@@ -38,12 +38,14 @@ class Affine:
         hidden: The matrices of the state.
         bias: Vectors that are added; None for a number that is added to each element.
         hidden_bias: Those that are added to the product of the state alone.
+        peephole: Vectors by which the kept state of an LSTM is multiplied.
     """
 
     rows: tuple[tuple[ir.Value, Weight, float], ...]
     hidden: tuple[tuple[Weight, float], ...]
     bias: tuple[tuple[Bias | None, float], ...]
     hidden_bias: tuple[tuple[Bias | None, float], ...] = ()
+    peephole: tuple[tuple[Bias, float], ...] = ()
 
     def turned(self) -> Affine:
         """Return the same times -1."""
@@ -52,6 +54,7 @@ class Affine:
             tuple((weight, -n) for weight, n in self.hidden),
             tuple((bias, -n) for bias, n in self.bias),
             tuple((bias, -n) for bias, n in self.hidden_bias),
+            tuple((bias, -n) for bias, n in self.peephole),
         )
 
 
@@ -105,6 +108,11 @@ class WeightWriter:
         """Record ``B``, None where there is none."""
         given = [*(gate.bias for gate in gates), *(gate.hidden_bias for gate in gates)]
         return self._stacked(list(map(self._vector, given))) if any(given) else None
+
+    def of_peepholes(self, gates: Sequence[Affine]) -> ir.Value | None:
+        """Record ``P`` of an LSTM, None where no gate reads the kept state."""
+        given = [gate.peephole for gate in gates]
+        return self._stacked(list(map(self._vector, given[:3]))) if any(given) else None
 
     def _stacked(self, gates: Sequence[ir.Value]) -> ir.Value:
         whole = gates[0] if len(gates) == 1 else self.builder.op("Concat", gates, {"axis": 0})

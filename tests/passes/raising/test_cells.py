@@ -99,7 +99,9 @@ RNN = {
         i = Add (ai, ui)  h2 = Tanh (i)""",
     "two_matrices": f"{_APART}  j = Add (i, uf)  k = Sub (j, af)  h2 = Tanh (k)",
 }
-_KEPT = "fc = Mul (f, c)  ig = Mul (it, gt)  c2 = Add (fc, ig)  tc = Tanh (c2)  h2 = Mul (ot, tc)"
+_CARRY = "fc = Mul (f, c)  ig = Mul (it, gt)  c2 = Add (fc, ig)"
+_SHOW = "tc = Tanh (c2)  h2 = Mul (ot, tc)"
+_KEPT = f"{_CARRY}  {_SHOW}"
 _FOUR = """gx = MatMul (xi, w4)  gh = MatMul (h, r4)  gs = Add (gx, gh)  gb = Add (gs, b4)"""
 LSTM = {
     "as_torch": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
@@ -115,6 +117,17 @@ LSTM = {
     "apart": f"""{_APART}  ao = MatMul (xi, wo)  uo = MatMul (h, ro)  o = Add (ao, uo)
         pg = Add (ug, ag)  it = Sigmoid (i)
         f = Sigmoid (ff)  gt = Tanh (pg)  ot = Sigmoid (o)  {_KEPT}""",
+    "peepholes": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  pe = Mul (di, c)
+        se = Add (i, pe)  it = Sigmoid (se)  pf = Mul (c, df)  sf = Sub (ff, pf)
+        f = Sigmoid (sf)  gt = Tanh (g)  {_CARRY}  po = Mul (do, c2)  so = Add (po, o)
+        ot = Sigmoid (so)  {_SHOW}""",
+    "one_peephole": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
+        f = Sigmoid (ff)  gt = Tanh (g)  {_CARRY}  ph = Mul (c2, half)  po = Mul (do, ph)
+        so = Add (po, o)  ot = Sigmoid (so)  {_SHOW}""",
+    "forgets_what_enters_by_a_peephole": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)
+        pe = Mul (di, c)  se = Add (i, pe)  it = Sigmoid (se)  f = Sub (unit, it)
+        gt = Tanh (g)  {_CARRY}  po = Mul (do, c2)  so = Add (po, o)  ot = Sigmoid (so)
+        {_SHOW}""",
     "forgets_what_enters": f"""{_FOUR}  i, ff, g, o = Split <axis = -1> (gb)  it = Sigmoid (i)
         f = Sub (unit, it)  gt = Tanh (g)  ot = Sigmoid (o)  {_KEPT}""",
 }
@@ -355,6 +368,20 @@ LSTM_NEAR = {
     "gates_of_two_kinds": _KEPT.replace("Mul (it, gt)", "Mul (gt, gt2)"),
     "two_candidates": _KEPT.replace("Mul (ot, tc)", "Mul (gt2, tc)"),
     "not_shown": _KEPT.replace("h2 = Mul (ot, tc)", "h2 = Mul (ot, c2)"),
+    "an_output_gate_of_the_state_before": f"""{_CARRY}  po = Mul (do, c)  so = Add (o, po)
+        os = Sigmoid (so)  {_SHOW.replace("(ot,", "(os,")}""",
+    "an_output_gate_of_a_part_of_the_state": f"""{_CARRY}  po = Mul (do, fc)  so = Add (o, po)
+        os = Sigmoid (so)  {_SHOW.replace("(ot,", "(os,")}""",
+    "a_gate_of_the_state_as_it_is": f"""se = Add (i, c)  ie = Sigmoid (se)
+        {_KEPT.replace("(it,", "(ie,")}""",
+    "a_gate_of_half_the_state": f"""ch = Mul (half, c)  se = Add (i, ch)  ie = Sigmoid (se)
+        {_KEPT.replace("(it,", "(ie,")}""",
+    "a_gate_of_the_state_by_a_matrix": f"""cm = MatMul (c, ri)  se = Add (i, cm)
+        ie = Sigmoid (se)  {_KEPT.replace("(it,", "(ie,")}""",
+    "a_gate_of_the_state_by_two_vectors": f"""cv = Mul (c, di)  cw = Mul (cv, df)
+        se = Add (i, cw)  ie = Sigmoid (se)  {_KEPT.replace("(it,", "(ie,")}""",
+    "a_candidate_of_the_state": f"""pc = Mul (dg, c)  sg = Add (g, pc)  gp = Tanh (sg)
+        {_KEPT.replace("gt)", "gp)")}""",
 }
 
 

@@ -85,7 +85,7 @@ def _rows_asked(node: ir.Node) -> ir.Node | None:
     shape = made_by(count if cut is None else operand(cut, 0), "Shape")
     if shape is None:
         return None
-    bounds = [shape.attributes.get_int(name) for name in ("start", "end")]
+    bounds: list[float | None] = [shape.attributes.get_int(name) for name in ("start", "end")]
     if cut is not None:
         bounds += [only_number(bound) for bound in operands(cut)[1:]]
     is_first = bounds == ([0, 1] if cut is None else [None, None, 0, 1])

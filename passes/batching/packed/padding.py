@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
 
-__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded", "width_of"]
+__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,11 +30,6 @@ class Spans:
     starts: ir.Value
     sizes: ir.Value
     total: ir.Value
-
-
-def width_of(ctx: Context, lengths: Lengths) -> ir.Value:
-    """Return the length of the longest sample, at least 1, int64 ``[1]``."""
-    return ctx.op("Max", [lengths.longest, ctx.ints(1)])
 
 
 def places_inside(ctx: Context, sizes: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
-from passes.batching.packed.padding import Spans, laid_out, padded, width_of
+from passes.batching.packed.padding import Spans, laid_out, padded
 from passes.graph.builder import Builder
 
 __all__ = ["reduced_side_by_side"]
@@ -48,7 +48,7 @@ def reduced_side_by_side(
         rank: Rank of a sample.
     """
     operator = _OPERATORS[reduction]
-    longest, starts, total = width_of(ctx, lengths), lengths.starts, lengths.total
+    longest, starts, total = lengths.width, lengths.starts, lengths.total
     most = ctx.op("Mul", [total, ctx.ints(_MOST_WASTE)])
     wastes = ctx.op("Greater", [ctx.op("Mul", [longest, lengths.count]), most])
 
@@ -107,7 +107,7 @@ def _twice(
     pieces = Lengths(ctx.builder, ctx.op("Div", [above, size]))
     wide = laid_out(ctx, value, _pieces(ctx, lengths, pieces, size), size, neutral)
     each = ctx.reduce(operator, wide, [1], keepdims=False)
-    beside = padded(ctx, each, pieces, width_of(ctx, pieces), neutral)
+    beside = padded(ctx, each, pieces, pieces.width, neutral)
     return ctx.reduce(operator, beside, [1], keepdims=False)
 
 

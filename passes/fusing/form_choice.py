@@ -153,16 +153,14 @@ def few_without_guard(
         return FormChoice({None: plain}, plain.walk.few)
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
-    needed = None if plain.needs_loop(facts.typings) else _few_to_stand(site, cost, as_loop)
+    copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)
     few = cost.pays_from(as_loop) or 0
     nodes = (node for stage in plain.walk.stages for node in stage.nodes)
     if plain.is_packed and any(node.op_type in ("Loop", "Scan") for node in nodes):
         few = max(few, _FEW_FOR_STEPS)
-    elif needed is not None:
-        copied = min(needed, _most_copied(site, _MOST_NODES))
-        if copied > _most_copied(site, FEW_NODES) and _has_loop_beside(site, plain):
-            return FormChoice({None: plain}, needed)
-        return FormChoice({None: plain}, copied, is_copied=copied > 0)
+    elif copied is not None:
+        is_large = copied * _nodes(site) > FEW_NODES and _has_loop_beside(site, plain)
+        return FormChoice({None: plain}, copied, is_copied=copied > 0 and not is_large)
     return FormChoice({None: plain}, few if few > _FEWEST else 0)
 
 
@@ -171,34 +169,36 @@ def _asks_rows(plain: FusedBody) -> bool:
     return MANY_ROWS in plain.walk.limits.values()
 
 
-def _few_to_stand(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
-    """Return for how many samples what is batched is too slow beside a loop.
+def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
+    """Return how many samples are run by copies of the body so that no loop is needed.
 
     Where operators behind the map compute what a Loop carried, they run for few samples too:
     another If is slower for two samples than copies gain for one, unless the map is dear.
 
     Returns:
-        The number, 0 if none need be; None for elements of a sequence, which a loop reads best.
+        The number, 0 if none need be or the body is too large; None for elements of a sequence,
+        which a loop reads best.
     """
     if site.sequences:
         return None
     if any(one.patterns for one in site.originals) and cost.of(2) < as_loop.of(2) + _DEAR:
         return 0
-    return cost.stands_from(as_loop) - 1
+    needed = cost.stands_from(as_loop) - 1
+    return min(needed, _MOST_COPIED, _MOST_NODES // max(_nodes(site), 1))
+
+
+def _nodes(site: MapSite) -> int:
+    return sum(node.op_type != "Constant" for node in walk_nodes(site.body))
 
 
 def _has_loop_beside(site: MapSite, plain: FusedBody) -> bool:
     """Whether a loop is left for what a limit does not hold of; it may run few samples, too.
 
-    A loop of no samples does not yield the sizes that operators behind a map may read.
+    Operators behind the map, which compute what a Loop carried or read sizes of no samples too,
+    may do without one.
     """
-    return bool(plain.walk.limits) and not any(one.needs_sizes for one in site.originals)
-
-
-def _most_copied(site: MapSite, most: int) -> int:
-    """Return how many samples may have a copy of the body each, of so many nodes in all."""
-    nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
-    return min(_MOST_COPIED, most // max(nodes, 1))
+    is_read_behind = any(one.patterns or one.needs_sizes for one in site.originals)
+    return bool(plain.walk.limits) and not is_read_behind
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

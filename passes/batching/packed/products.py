@@ -70,8 +70,9 @@ def padded_product(
 def _side_by_side(ctx: Context, x: Batched) -> ir.Value:
     """Return packed samples ``[*before, T, *rest]`` as ``[B, *before, L, *rest]``."""
     lengths, axis, rank = x.own_lengths, x.axis, x.rank
-    value = _turned(ctx, x.value, [axis, *(i for i in range(rank) if i != axis)])
-    value = padded(ctx, value, lengths, lengths.width)
+    others = [i for i in range(rank) if i != axis]
+    value = _turned(ctx, x.value, [axis, *others])
+    value = padded(ctx, value, lengths, lengths.width, rest=[x.dims[i] for i in others])
     return _turned(ctx, value, [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)])
 
 

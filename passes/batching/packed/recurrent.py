@@ -50,7 +50,7 @@ def recurrent_rows(
     lengths = x.lengths
     width = lengths.width
     ctx.note_padding(x)
-    rows = padded(ctx, x.value, lengths, width)
+    rows = padded(ctx, x.value, lengths, width, rest=x.dims[1:])
     given: list[Operand] = [*operands, *[None] * (_SEQUENCE_LENS + 1 - len(operands))]
     dims = (None, *x.dims[1:])
     given[0] = Batched(Layout.STACKED, rows, ValueType(x.type.type, dims))

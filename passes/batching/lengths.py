@@ -184,6 +184,15 @@ class Lengths:
         return self._builder.op("ReduceMax", [padded], {"keepdims": 1})
 
     @recorded
+    def width(self) -> ir.Value:
+        """Length of the longest sample, 1 if it has none, int64 ``[1]``."""
+        one = self._builder.ints(1)
+        if "longest" in vars(self):
+            return self._builder.op("Max", [self.longest, one])
+        least = self._builder.op("Concat", [self.value, one], {"axis": 0})
+        return self._builder.op("ReduceMax", [least], {"keepdims": 1})
+
+    @recorded
     def samples(self) -> ir.Value:
         """The sample that each row belongs to, int64 ``[T]``."""
         builder = self._builder

@@ -10,7 +10,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
-from passes.batching.packed.padding import unpadded, width_of
+from passes.batching.packed.padding import unpadded
 from passes.batching.packed.row_by_row import sample_axis
 from passes.reading.number_order import is_nonnegative
 
@@ -45,7 +45,7 @@ def _of_own_numbers(
     if number is None or not is_nonnegative(number):
         flags.append(ctx.op("Less", [sizes, ctx.builder.scalar(0)]))
     made = Lengths(ctx.builder, failing_where(ctx, sizes, flags), size=number)
-    most = width_of(ctx, made)
+    most = made.width
     attributes = {"axis": 1, "sorted": 1, "largest": int(ctx.attribute(node, "largest", 1))}
     found = ctx.builder.node("TopK", [value, most], attributes, outputs=2).outputs
     back = [*range(1, axis + 1), 0, *range(axis + 1, data.rank)]

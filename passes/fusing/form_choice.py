@@ -12,6 +12,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.measured_costs import MOST_NUMBERS, USUAL
 from passes.graph.graphs import walk_nodes
+from passes.loops.copies import FEW_NODES
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
@@ -37,7 +38,8 @@ _FEW_FOR_STEPS = 26
 """Up to so many samples of different length it is faster to go through them one by one."""
 
 _MOST_COPIED, _MOST_NODES = 8, 200
-"""So many copies of a body there may be, and so many nodes they may hold in all."""
+"""So many copies of a body there may be, and so many nodes they may hold in all: fewer where a
+loop is left anyway."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +159,8 @@ def few_without_guard(
     if plain.is_packed and any(node.op_type in ("Loop", "Scan") for node in nodes):
         few = max(few, _FEW_FOR_STEPS)
     elif copied is not None:
-        return FormChoice({None: plain}, copied, is_copied=copied > 0)
+        is_large = copied * _nodes(site) > FEW_NODES and _has_loop_beside(site, plain)
+        return FormChoice({None: plain}, copied, is_copied=copied > 0 and not is_large)
     return FormChoice({None: plain}, few if few > _FEWEST else 0)
 
 
@@ -180,9 +183,22 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
         return None
     if any(one.patterns for one in site.originals) and cost.of(2) < as_loop.of(2) + _DEAR:
         return 0
-    nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
     needed = cost.stands_from(as_loop) - 1
-    return min(needed, _MOST_COPIED, _MOST_NODES // max(nodes, 1))
+    return min(needed, _MOST_COPIED, _MOST_NODES // max(_nodes(site), 1))
+
+
+def _nodes(site: MapSite) -> int:
+    return sum(node.op_type != "Constant" for node in walk_nodes(site.body))
+
+
+def _has_loop_beside(site: MapSite, plain: FusedBody) -> bool:
+    """Whether a loop is left for what a limit does not hold of; it may run few samples, too.
+
+    Operators behind the map, which compute what a Loop carried or read sizes of no samples too,
+    may do without one.
+    """
+    is_read_behind = any(one.patterns or one.needs_sizes for one in site.originals)
+    return bool(plain.walk.limits) and not is_read_behind
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

@@ -99,7 +99,7 @@ def write_even(
     tensor: ir.Value,
     count: ir.Value,
 ) -> Even:
-    """Record whether all slices along the first axis of a tensor have the length of the first.
+    """Record whether all slices along the first axis of a tensor have one length.
 
     Args:
         builder: Writes the graph around the map.
@@ -110,17 +110,16 @@ def write_even(
     """
     zero, one, ints = builder.scalar(0), builder.scalar(1), builder.ints
     number = builder.op("Squeeze", [count, ints(0)])
+    places = builder.op("Range", [zero, number, one])
 
     def entries(vector: ir.Value, first: int) -> ir.Value:
-        last = builder.op("Add", [number, builder.scalar(first)]) if first else number
-        places = builder.op("Range", [builder.scalar(first), last, one])
-        found = builder.op("Gather", [vector, places], {"axis": 0})
+        own = builder.op("Add", [places, builder.scalar(first)]) if first else places
+        found = builder.op("Gather", [vector, own], {"axis": 0})
         return builder.op("Cast", [found], {"to": ir.DataType.INT64})
 
     starts, ends = entries(*start), entries(*end)
     sizes = builder.op("Sub", [ends, starts])
-    first = builder.op("Slice", [sizes, ints(0), ints(1)])
-    least = builder.op("Concat", [first, ints(1)], {"axis": 0})
+    least = builder.op("Concat", [sizes, ints(1)], {"axis": 0})
     length = builder.op("ReduceMax", [least], {"keepdims": 0})
     rows = builder.op("Gather", [builder.op("Shape", [tensor]), zero], {"axis": 0})
     tests = [

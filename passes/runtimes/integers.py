@@ -11,9 +11,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, optional_operand
 from passes.runtimes.reshapes import from_front
+from passes.runtimes.small_numbers import is_small
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -28,32 +29,8 @@ __all__ = [
     "signs",
 ]
 
-_HALF = 2**31
 _INTEGERS_COMPARED = 12
-_COUNTS = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "SequenceLength"})
-"""Operators whose results are counts or positions."""
-
-_OF_ALL = ("Add", "Concat", "Div", "Max", "Min", "Mod", "Mul", "Range", "Sub")
-_OF_FIRST = (
-    *("Compress", "CumSum", "Expand", "Flatten", "Gather", "GatherElements", "Identity"),
-    *("ReduceMax", "ReduceMin", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze"),
-    *("Tile", "TopK", "Transpose", "Unsqueeze"),
-)
-_NUMBERS_READ = {
-    **dict.fromkeys(_OF_ALL, slice(None)),
-    **dict.fromkeys(_OF_FIRST, slice(1)),
-    "Where": slice(1, None),
-    "ScatterElements": slice(0, None, 2),
-}
-"""Operators whose results are counts where the inputs at these positions are."""
-
 _INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
-_NARROW = frozenset(
-    {
-        *(ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16),
-        *(ir.DataType.UINT16, ir.DataType.INT32),
-    }
-)
 
 
 def is_at_risk(node: ir.Node, types: Types) -> bool:
@@ -67,7 +44,7 @@ def is_at_risk(node: ir.Node, types: Types) -> bool:
     values = node.inputs if node.op_type in ("Max", "Min", "Clip") else node.inputs[:1]
     far = 0
     for value in values:
-        if value is None or _is_small(value, types):
+        if value is None or is_small(value, types):
             continue
         number = constant_value(value)
         if number is None or number.size != 1 or number.dtype != np.int64:
@@ -79,44 +56,6 @@ def is_at_risk(node: ir.Node, types: Types) -> bool:
         if far < 2:
             return False
     return types.dtype(operand(node, 0)) == ir.DataType.INT64
-
-
-def _is_small(value: ir.Value, types: Types) -> bool:
-    """Whether all numbers of a value fit in 32 bits, where counts do."""
-    pending, seen = [value], set[ir.Value]()
-    while pending:
-        one = pending.pop()
-        if one in seen:
-            continue
-        seen.add(one)
-        known = constant_value(one)
-        node = one.producer()
-        if known is not None:
-            if known.dtype.kind not in "biu" or not _fits(known):
-                return False
-        elif node is None:
-            if not (types.is_iteration(one) or types.is_given_size(one)):
-                return False
-        elif not is_default_domain(node):
-            return False
-        elif node.op_type == "Cast":
-            if types.dtype(operand(node, 0)) not in _NARROW:
-                return False
-        elif node.op_type in _NUMBERS_READ and one is node.outputs[0]:
-            pending += operands(node)[_NUMBERS_READ[node.op_type]]
-        elif node.op_type == "ConstantOfShape":
-            fill = node.attributes.get_tensor("value")
-            if fill is not None and not _fits(fill.numpy()):
-                return False
-        elif node.op_type not in _COUNTS and not (
-            node.op_type == "TopK" and one is node.outputs[1]
-        ):
-            return False
-    return True
-
-
-def _fits(numbers: np.ndarray) -> bool:
-    return not numbers.size or (numbers.min() >= -_HALF and numbers.max() < _HALF)
 
 
 def compared(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

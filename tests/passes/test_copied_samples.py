@@ -126,6 +126,35 @@ def test_what_is_read_and_stacked_from_the_back_comes_out_so() -> None:
     assert same(before, result.model, *feeds) == len(feeds)
 
 
+ATTENDED = """body = b (float[L, 4] e) => (float[4] o) {{
+    t = Transpose (e) m = MatMul (e, t) p = Softmax (m) f = MatMul (p, e)
+    {more} o = ReduceSum <keepdims = 0> (z, a) }}"""
+
+
+@pytest.mark.parametrize(
+    ("more", "is_copied"),
+    [
+        ("z = Tanh (f)", True),
+        ("g = Exp (f) h = Tanh (g) k = Mul (h, w) l = Neg (k) v = Abs (l) z = Sqrt (v)", False),
+    ],
+)
+def test_a_loop_that_is_left_anyway_runs_few_samples_of_a_large_body(
+    more: str, is_copied: bool
+) -> None:
+    """Long samples among short ones go through a loop: copies would only be more to load."""
+    maps = f"q = SequenceMap (s) <{ATTENDED.format(more=more)}>"
+    maps += " y = ConcatFromSequence <axis = 0, new_axis = 1> (q)"
+    before = model(MAPS.format(outputs="float[B, 4] y", maps=maps))
+    result = rewriter.rewrite(before)
+    (decision,) = result.report.decisions
+    assert decision.few > 4
+    where = "by copies of the body" if is_copied else "in one loop"
+    assert any(where in note for note in decision.notes)
+    feeds = [fed("attended", [2, 0, 3, 1, 5] * n) for n in (1, 2, 8)]
+    feeds += [fed("attended", [4]), fed("attended", [1] * 70 + [300])]
+    assert same(before, result.model, *feeds) == len(feeds)
+
+
 def test_a_map_over_a_sequence_runs_in_a_loop_for_few() -> None:
     """Its elements are read one by one, whatever their number."""
     text = f"g (seq(float[L, 4]) s, float[4] w) => (seq(float[4]) q) {{ a = Constant <value_ints = [0]> () q = SequenceMap (s) <{SUM}> }}"

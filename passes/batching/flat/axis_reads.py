@@ -21,7 +21,7 @@ from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.samples import AxisTable
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.padding import padded, width_of
+from passes.batching.packed.padding import padded
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
@@ -110,7 +110,7 @@ def _of_samples(ctx: Context, indices: Batched) -> _Indices:
     lengths = flat.grid.rows.times(math.prod(rest))
     if rest:
         rows = ctx.reshape(rows, lengths.total)
-    at = padded(ctx, rows, lengths, width_of(ctx, lengths))
+    at = padded(ctx, rows, lengths, lengths.width)
     sides = [*(flat.grid.side(axis) for axis in range(flat.grid.rank)), *rest]
     at = ctx.op("Cast", [at], {"to": int(ir.DataType.INT64)})
     return _Indices(at, lengths.value, sides, lengths.size, lengths)

@@ -16,7 +16,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.merging import with_spare_sample, without_spare_sample
-from passes.batching.packed.padding import padded, places_inside, unpadded, width_of
+from passes.batching.packed.padding import padded, places_inside, unpadded
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.rows_as_samples import rows_as_samples
 from passes.decisions import Code, Decline
@@ -50,7 +50,7 @@ def attention_rows(
         raise Decline(Code.RAGGED, "its keys differ in length, and its queries do not")
     if any(x.dims[0] != 1 or (x.is_packed and x.axis != x.rank - 2) for x in operands[:3] if x):
         raise Decline(Code.RAGGED, "it is not over one sequence in each sample")
-    width = width_of(ctx, lengths)
+    width = lengths.width
     ctx.note_padding(query, key, value)
     given = [_side_by_side(ctx, x, lengths, width) for x in (query, key, value)]
     if key.is_packed:

@@ -15,7 +15,6 @@ from passes.batching.flat.spreading import aligned, on_sides, spread_to
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
-from passes.batching.packed.padding import width_of
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
@@ -141,7 +140,7 @@ def constant_of_lengths(
     shape = operand(node, 0)
     square = _square(ctx, node)
     if square is not None:
-        width = width_of(ctx, square)
+        width = square.width
         (new,) = ctx.same(node, [_shape(ctx, [square.total, width])])
         return [ctx.packed(new.value, square, 0, square)]
     along = _several_axes(ctx, shape)

@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
-from passes.batching.packed.padding import padded, places_inside, width_of
+from passes.batching.packed.padding import padded, places_inside
 from passes.batching.packed.row_by_row import crosses, lengths_of, packed_data
 from passes.batching.selection import of_images
 from passes.decisions import Code, Decline
@@ -115,7 +115,7 @@ def suppression_of_rows(
     boxes, scores = present(equally_long(ctx, [boxes, scores]))
     lengths = lengths_of([boxes, scores])
     ctx.note_padding(boxes, scores)
-    width = width_of(ctx, lengths)
+    width = lengths.width
     _, inside = places_inside(ctx, lengths.value, width)
     lowest = ctx.builder.constant(np.array(-np.inf, np.float32))
     by_box = ctx.op("Transpose", [ctx.squeeze(scores.value, [0])], {"perm": [1, 0]})

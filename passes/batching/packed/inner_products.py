@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.experts import product_by_own_matrix
-from passes.batching.packed.padding import padded, width_of
+from passes.batching.packed.padding import padded
 from passes.batching.packed.prefixes import product_with_first_rows
 from passes.batching.packed.segments import segment, with_lengths_in_front
 from passes.batching.packed.spread_rows import spread
@@ -67,7 +67,7 @@ def _over_rows(ctx: Context, a: Batched, b: Batched) -> Output | None:
     left, right = with_lengths_in_front(ctx, a).value, b.value
     sizes = [x.dims[1 - x.axis] for x in (a, b) if x.rank == 2]
     if len(sizes) == 2 and not _is_small(sizes[0], sizes[1]):
-        width = width_of(ctx, lengths)
+        width = lengths.width
         ctx.limit_padding(a)
         left, right = (padded(ctx, v, lengths, width) for v in (left, right))
         turned = ctx.op("Transpose", [left], {"perm": [0, 2, 1]})

@@ -15,7 +15,6 @@ from passes.batching.context import Context, Operand
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import broadcast_lengths, is_single
-from passes.batching.packed.padding import width_of
 from passes.graph.picking import pick
 from passes.reading.integers import Linear
 
@@ -73,7 +72,7 @@ def _widened(ctx: Context, x: Batched, common: Lengths | None) -> Batched:
     if own is None or common is None or own.equal(common):
         return x
     assert lengths is not None
-    width = width_of(ctx, common)
+    width = common.width
     missing = ctx.op("Sub", [width, ctx.shape(x.value, last, last + 1)])
     before, more = ctx.ints(*[0] * (2 * last + 1)), ctx.op("Max", [missing, ctx.ints(0)])
     wide = ctx.op("Pad", [x.value, ctx.op("Concat", [before, more], {"axis": 0})])

@@ -7,6 +7,7 @@ Lengths ``[2, 0, 3]``: five rows are laid out as ``[3, 3, *rest]``, in the place
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -14,7 +15,7 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
 
-__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded", "width_of"]
+__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +33,6 @@ class Spans:
     total: ir.Value
 
 
-def width_of(ctx: Context, lengths: Lengths) -> ir.Value:
-    """Return the length of the longest sample, at least 1, int64 ``[1]``."""
-    return ctx.op("Max", [lengths.longest, ctx.ints(1)])
-
-
 def places_inside(ctx: Context, sizes: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the places ``[L]`` of a sample, and which of them samples have, ``bool[B, L]``."""
     places = ctx.arange(ctx.squeeze(width, [0]))
@@ -49,6 +45,7 @@ def padded(
     lengths: Lengths,
     width: ir.Value,
     fill: np.ndarray | None = None,
+    rest: Sequence[int | str | None] | None = None,
 ) -> ir.Value:
     """Lay samples side by side, ``[B, L, *rest]``, with rows of one number behind shorter ones.
 
@@ -58,9 +55,10 @@ def padded(
         lengths: The lengths of the samples.
         width: ``L``, int64 ``[1]``.
         fill: The number, of the element type of the rows; None is 0.
+        rest: The dimensions of a row; None if they are not known.
     """
     spans = Spans(lengths.starts, lengths.value, lengths.total)
-    return laid_out(ctx, value, spans, width, fill)
+    return laid_out(ctx, value, spans, width, fill, rest)
 
 
 def laid_out(
@@ -69,9 +67,14 @@ def laid_out(
     spans: Spans,
     width: ir.Value,
     fill: np.ndarray | None = None,
+    rest: Sequence[int | str | None] | None = None,
 ) -> ir.Value:
     """Lay spans of rows side by side, ``[C, L, *rest]``; see `padded`."""
-    row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
+    numbers = [dim for dim in rest or () if isinstance(dim, int)]
+    if rest is not None and len(numbers) == len(rest):
+        row = ctx.ints(1, *numbers)
+    else:
+        row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
     if fill is None:
         spare = ctx.op("CastLike", [ctx.op("ConstantOfShape", [row]), value])
     else:

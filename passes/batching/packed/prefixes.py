@@ -16,7 +16,7 @@ from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import common_lengths
-from passes.batching.packed.padding import places_inside, width_of
+from passes.batching.packed.padding import places_inside
 from passes.batching.packed.products import own_or, padded_product
 from passes.graph.builder import Builder
 from passes.reading.integers import ITERATION, Greatest, Least, Linear
@@ -126,14 +126,14 @@ def _first(ctx: Context, whole: ir.Value, x: Batched) -> ir.Value:
     zero = ir.tensor(np.zeros(1, x.dtype.numpy()))
     spare = ctx.op("ConstantOfShape", [row], {"value": zero})
     rows = ctx.op("Concat", [whole, spare], {"axis": x.axis})
-    width = width_of(ctx, x.own_lengths)
+    width = x.own_lengths.width
     return ctx.op("Slice", [rows, ctx.ints(0), width, ctx.ints(x.axis)])
 
 
 def _own_rows(ctx: Context, first: ir.Value, x: Batched) -> ir.Value:
     """Return rows ``[*before, L, d]`` of each sample, ``[B, *before, L, d]``, 0 behind its own."""
     lengths, dtype = x.own_lengths, x.element_type
-    _, inside = places_inside(ctx, lengths.value, width_of(ctx, lengths))
+    _, inside = places_inside(ctx, lengths.value, lengths.width)
     own = ctx.unsqueeze(inside, [*range(1, x.axis + 1), x.rank])
     zero = ctx.builder.constant(np.array(0, dtype.numpy()))
     return ctx.op("Where", [own, first, zero])

@@ -18,7 +18,7 @@ from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.meeting import meeting
-from passes.batching.packed.padding import padded, unpadded, width_of
+from passes.batching.packed.padding import padded, unpadded
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -70,8 +70,9 @@ def padded_product(
 def _side_by_side(ctx: Context, x: Batched) -> ir.Value:
     """Return packed samples ``[*before, T, *rest]`` as ``[B, *before, L, *rest]``."""
     lengths, axis, rank = x.own_lengths, x.axis, x.rank
-    value = _turned(ctx, x.value, [axis, *(i for i in range(rank) if i != axis)])
-    value = padded(ctx, value, lengths, width_of(ctx, lengths))
+    others = [i for i in range(rank) if i != axis]
+    value = _turned(ctx, x.value, [axis, *others])
+    value = padded(ctx, value, lengths, lengths.width, rest=[x.dims[i] for i in others])
     return _turned(ctx, value, [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)])
 
 
@@ -79,7 +80,7 @@ def _rows_again(ctx: Context, value: ir.Value, like: Batched, beside: Lengths | 
     """Return ``[B, *before, L, size]`` as ``[*before, T, size]``."""
     lengths, axis = like.own_lengths, like.axis
     value = _turned(ctx, value, [0, axis + 1, *range(1, axis + 1), axis + 2])
-    rows = unpadded(ctx, value, lengths, width_of(ctx, lengths))
+    rows = unpadded(ctx, value, lengths, lengths.width)
     rows = _turned(ctx, rows, [*range(1, axis + 1), 0, axis + 1])
     return ctx.packed(rows, lengths, axis, beside)
 
@@ -92,7 +93,7 @@ def _turned(ctx: Context, value: ir.Value, order: Sequence[int]) -> ir.Value:
 
 def _own(ctx: Context, x: Batched, beside: Lengths) -> ir.Value:
     """Return which numbers of each row are the sample's own, ``bool[T, M]``."""
-    width = ctx.squeeze(width_of(ctx, beside), [0])
+    width = ctx.squeeze(beside.width, [0])
     places = ctx.arange(width)
     sizes = ctx.op("Gather", [beside.value, x.own_lengths.samples], {"axis": 0})
     return ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
@@ -134,7 +135,7 @@ def top_k_beside(
     has_rows = ctx.op("Greater", [lengths.value, ctx.builder.scalar(0)])
     short = ctx.op("And", [has_rows, ctx.op("Less", [x.beside.value, most])])
     own = own_or(ctx, x, x.beside, -np.inf if is_largest else np.inf)
-    missing = ctx.op("Sub", [most, width_of(ctx, x.beside)])
+    missing = ctx.op("Sub", [most, x.beside.width])
     before = ctx.shape(own, 0, x.rank - 1)
     added = ctx.op("Concat", [before, ctx.op("Max", [missing, ctx.ints(0)])], {"axis": 0})
     zero = np.zeros(1, x.dtype.numpy())

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.padding import padded, unpadded, width_of
+from passes.batching.packed.padding import padded, unpadded
 from passes.batching.recurrent import recurrent
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
@@ -48,9 +48,9 @@ def recurrent_rows(
     if len(x.dims) != 3:
         raise Decline(Code.UNKNOWN_RANK, "X is not known to have three axes")
     lengths = x.lengths
-    width = width_of(ctx, lengths)
+    width = lengths.width
     ctx.note_padding(x)
-    rows = padded(ctx, x.value, lengths, width)
+    rows = padded(ctx, x.value, lengths, width, rest=x.dims[1:])
     given: list[Operand] = [*operands, *[None] * (_SEQUENCE_LENS + 1 - len(operands))]
     dims = (None, *x.dims[1:])
     given[0] = Batched(Layout.STACKED, rows, ValueType(x.type.type, dims))

@@ -81,7 +81,7 @@ def segment(
     """
     empty = _neutral(reduction, dtype) if empty is None else empty
     if ctx.opset < (18 if reduction in ("max", "min") else 16):
-        return reduced_side_by_side(ctx, value, lengths, reduction, empty, len(dims))
+        return reduced_side_by_side(ctx, value, lengths, reduction, empty, dims[1:])
     scatter = functools.partial(_scattered, ctx, reduction=reduction, empty=empty, rest=dims[1:])
     found = lengths.lines if reduction == "add" and dtype in FLOATS else None
     if found is None:

@@ -11,14 +11,14 @@ than 4 times those of the samples, or than those and about ``2 * B * sqrt(longes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
-from passes.batching.packed.padding import Spans, laid_out, padded, width_of
+from passes.batching.packed.padding import Spans, laid_out, padded
 from passes.graph.builder import Builder
 
 __all__ = ["reduced_side_by_side"]
@@ -35,7 +35,7 @@ def reduced_side_by_side(
     lengths: Lengths,
     reduction: str,
     neutral: np.ndarray,
-    rank: int,
+    rest: Sequence[int | str | None],
 ) -> ir.Value:
     """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
 
@@ -45,22 +45,22 @@ def reduced_side_by_side(
         lengths: Which sample each belongs to.
         reduction: ``add``, ``mul``, ``max`` or ``min``.
         neutral: The result for a sample without rows, of the element type of the rows.
-        rank: Rank of a sample.
+        rest: The dimensions of a row.
     """
-    operator = _OPERATORS[reduction]
-    longest, starts, total = width_of(ctx, lengths), lengths.starts, lengths.total
+    operator, rank = _OPERATORS[reduction], 1 + len(rest)
+    longest, starts, total = lengths.width, lengths.starts, lengths.total
     most = ctx.op("Mul", [total, ctx.ints(_MOST_WASTE)])
     wastes = ctx.op("Greater", [ctx.op("Mul", [longest, lengths.count]), most])
 
     def at_once(local: Context) -> ir.Value:
-        wide = laid_out(local, value, Spans(starts, lengths.value, total), longest, neutral)
+        wide = laid_out(local, value, Spans(starts, lengths.value, total), longest, neutral, rest)
         return local.reduce(operator, wide, [1], keepdims=False)
 
     def by_pieces(local: Context) -> ir.Value:
         size = _root(local, longest)
         if local is ctx:
             size = ctx.op("Where", [wastes, size, longest])
-        return _twice(local, value, lengths, size, operator, neutral)
+        return _twice(local, value, lengths, size, operator, neutral, rest)
 
     if ctx.lacks("If"):
         return by_pieces(ctx)
@@ -101,13 +101,14 @@ def _twice(
     size: ir.Value,
     operator: str,
     neutral: np.ndarray,
+    rest: Sequence[int | str | None],
 ) -> ir.Value:
     """Reduce pieces of so many rows, and then what they come to."""
     above = ctx.op("Sub", [ctx.op("Add", [lengths.value, size]), ctx.ints(1)])
     pieces = Lengths(ctx.builder, ctx.op("Div", [above, size]))
-    wide = laid_out(ctx, value, _pieces(ctx, lengths, pieces, size), size, neutral)
+    wide = laid_out(ctx, value, _pieces(ctx, lengths, pieces, size), size, neutral, rest)
     each = ctx.reduce(operator, wide, [1], keepdims=False)
-    beside = padded(ctx, each, pieces, width_of(ctx, pieces), neutral)
+    beside = padded(ctx, each, pieces, pieces.width, neutral, rest)
     return ctx.reduce(operator, beside, [1], keepdims=False)
 
 

@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
-from passes.batching.packed.padding import Spans, laid_out, unpadded, width_of
+from passes.batching.packed.padding import Spans, laid_out, unpadded
 from passes.batching.packed.products import top_k_beside
 from passes.batching.packed.row_by_row import crosses, rows, sample_axis
 from passes.batching.packed.segments import (
@@ -74,7 +74,7 @@ def sorted_rows(ctx: Context, node: ir.Node, data: Batched) -> Sequence[ir.Value
     _check_type(data)
     lengths = data.lengths
     assert lengths is not None
-    width = width_of(ctx, lengths)
+    width = lengths.width
     found = _sorted(ctx, node, data, lengths.starts, width, width)
     return [unpadded(ctx, value, lengths, width) for value in found]
 
@@ -123,7 +123,7 @@ def _of_one_number(
     if number is None or not is_nonnegative(lengths.size - number):
         flags.append(ctx.op("Less", [lengths.value, most]))
     starts = failing_where(ctx, lengths.starts, flags)
-    width = ctx.op("Max", [width_of(ctx, lengths), most])
+    width = ctx.op("Max", [lengths.width, most])
     return [ctx.stacked(v) for v in _sorted(ctx, node, data, starts, width, most)]
 
 
@@ -139,8 +139,8 @@ def _of_own_numbers(
         made = Lengths(ctx.builder, _checked(ctx, lengths, count, number), size=number)
     if made is lengths:
         return [ctx.packed(value, made) for value in sorted_rows(ctx, node, data)]
-    most = width_of(ctx, made)
-    found = _sorted(ctx, node, data, lengths.starts, width_of(ctx, lengths), most)
+    most = made.width
+    found = _sorted(ctx, node, data, lengths.starts, lengths.width, most)
     return [ctx.packed(unpadded(ctx, v, made, most), made) for v in found]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import rewriter
@@ -178,6 +179,18 @@ def test_whole_models_of_old_opsets_are_batched(name: str, path: Path, strategy:
         for position, array in enumerate(got.values()):
             want = vector[f"out__{position}"]
             np.testing.assert_allclose(array, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("columns", "made_by"), [("2", "Constant"), ("C", "Concat")])
+def test_how_large_a_row_is_is_not_asked_where_it_is_known(columns: str, made_by: str) -> None:
+    given = onnx.ModelProto.FromString(_untyped(_model("ReduceMax", 15)).SerializeToString())
+    (x,) = (value for value in given.graph.input if value.name == "x")
+    dim = x.type.tensor_type.shape.dim[1]
+    dim.CopyFrom(type(dim)(dim_value=2) if columns == "2" else type(dim)(dim_param=columns))
+    new = ir.from_proto(rewriter.optimize(given, strategy="fuse"))
+    nodes = [node for node in new.graph.all_nodes() if node.op_type == "ConstantOfShape"]
+    rows = [n for n in nodes if n.attributes.get_tensor("value").dtype == ir.DataType.FLOAT]
+    assert {node.inputs[0].producer().op_type for node in rows} == {made_by}
 
 
 def _largest(model: onnx.ModelProto, feeds: dict[str, Array]) -> int:

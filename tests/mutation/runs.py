@@ -42,6 +42,8 @@ _OTHERS = 120.0
 _SECONDS = 600
 _ALL_CASES = ("-m", "not cuda")
 """Asks for the cases of large tables, too, that the default run leaves out."""
+_NOTHING_PENDING = ("-p", "no:unraisableexception", "-p", "no:threadexception")
+"""No test of a forked process fails by what the process before it could not raise."""
 
 
 class Cases(enum.Enum):
@@ -107,7 +109,7 @@ class Copy:
 
             judge = Judge(mutants, self._chosen, say)
             temporary = f"--basetemp={self.output.with_name('temporary')}"
-            self._run_here([*_ALL_CASES, temporary, *self._folders], [judge])
+            self._run_here([*_ALL_CASES, *_NOTHING_PENDING, temporary, *self._folders], [judge])
         os.close(send)
         with os.fdopen(receive) as lines:
             for line in lines:

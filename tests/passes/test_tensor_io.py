@@ -240,6 +240,18 @@ OUTPUTS = {
             else_branch = b () => (seq(float[N,3]) q) { q = SequenceEmpty () }> }""",
         ["ys: float[...]", "ys.lengths: int64[...]"],
     ),
+    "branches that say nothing of elements": (
+        """g (float[B,3] t, bool c) => (seq(float[]) ys) { ys = If (c) <
+            then_branch = a () => (seq(float[]) p) { p = SplitToSequence <keepdims=0> (t) },
+            else_branch = b () => (seq(float[]) q) { q = SequenceEmpty () }> }""",
+        ["ys: float[...]"],
+    ),
+    "branches that say nothing of slices": (
+        """g (float[R,3] t, int64[B] l, bool c) => (seq(float[]) ys) { ys = If (c) <
+            then_branch = a () => (seq(float[]) p) { p = SequenceEmpty () },
+            else_branch = b () => (seq(float[]) q) { q = SplitToSequence (t, l) }> }""",
+        ["ys: float[...]", "ys.lengths: int64[...]"],
+    ),
 }
 
 

@@ -1,7 +1,9 @@
 """Mutants of ``passes/`` and what kills them: ``python -m tests.mutation --mutants 200 --seed 0``.
 
-Each mutant runs, in a copy of the project, against the tests that call its function. With
-``--undecided FOLDER`` none runs: the conditions of the folder that no test decides are listed.
+Each mutant runs, in a copy of the project, against the tests that call its function: at first
+those whose code can be put into a function that is loaded already, which takes seconds, then the
+others, for which all is loaded anew. With ``--undecided FOLDER`` none runs: the conditions of the
+folder that no test decides are listed.
 """
 
 from __future__ import annotations

@@ -50,6 +50,12 @@ def test_a_mutant_knows_its_function() -> None:
     assert {m.function for m in mutants_of("a.py", source)} == {"A.f.<locals>.g"}
 
 
+def test_a_mutant_knows_its_line() -> None:
+    source = "x = [\n    b\n    for b in c\n    if b\n]\ny = 1"
+    lines = {m.kind: m.line for m in mutants_of("a.py", source)}
+    assert lines == {"condition negated": 3, "number changed": 6}
+
+
 def test_the_same_seed_draws_the_same() -> None:
     root = Path(__file__).resolve().parents[2]
     assert drawn(root, "passes/loops", 9, 1) == drawn(root, "passes/loops", 9, 1)

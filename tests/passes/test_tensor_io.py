@@ -268,6 +268,8 @@ def test_output(text: str, outputs: list[str]) -> None:
     if "..." not in outputs[0]:
         assert described(model.graph.outputs) == outputs
     assert TensorIo.read(model).outputs == one.io.outputs
+    unread = [node for node in model.graph if not any(v.uses() for v in node.outputs)]
+    assert not {"SplitToSequence", "SequenceConstruct"} & {node.op_type for node in unread}
     FinishTensorIoPass()(model)
     check(model)
     again = TensorOutputsPass()

@@ -23,7 +23,7 @@ def _is_scalar(x: Operand) -> bool:
 def _is_row(x: Operand, matrix: Batched) -> bool:
     """Whether an operand is a shared number, or one for each column of a shared matrix."""
     return _is_scalar(x) or (
-        x is not None and x.is_shared and x.rank == 1 and matrix.is_shared and matrix.rank == 2
+        x is not None and x.is_shared and matrix.is_shared and matrix.rank == 2
     )
 
 

@@ -140,12 +140,12 @@ def _within(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
 def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -> ir.Value | None:
     """Record which places of its own row each iteration reaches, ``[n, b, c, ..]``.
 
-    None where it is all of it. The arguments are those of `covered_places`; of the first axis
-    each iteration has one position of its own.
+    None where it is all of it. The arguments are those of `covered_places`; of the first axis,
+    of which each iteration has one position of its own, no range is told.
     """
     builder, total = joined.builder, None
     for axis, one in enumerate(ranges):
-        if axis == 0 or one.start is None:
+        if one.start is None:
             continue
         rows = _reached(joined, tensor, one, axis)
         own = builder.op("Slice", [rows, builder.ints(1), builder.ints(END), builder.ints(0)])

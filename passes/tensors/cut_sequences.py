@@ -97,7 +97,7 @@ def take_cut(
         return [builder.op("Identity", [value]) for value in (view.rows, view.sizes)]
     if node.op_type == "SequenceEmpty":
         return _nothing(builder, sequence, cut, dims)
-    return _throughbranches_of(node, sequence, cut, dims, typings)
+    return _through_branches_of(node, sequence, cut, dims, typings)
 
 
 def _nothing(
@@ -112,7 +112,7 @@ def _nothing(
     return values
 
 
-def _throughbranches_of(
+def _through_branches_of(
     node: ir.Node,
     sequence: ir.Value,
     cut: Cut,

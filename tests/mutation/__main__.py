@@ -1,7 +1,9 @@
 """Mutants of ``passes/`` and what kills them: ``python -m tests.mutation --mutants 200 --seed 0``.
 
-Each mutant runs, in a copy of the project, against the tests that call its function. With
-``--undecided FOLDER`` none runs: the conditions of the folder that no test decides are listed.
+Each mutant runs, in a copy of the project, against the tests that call its function: at first
+those whose code can be put into a function that is loaded already, which takes seconds, then the
+others, for which all is loaded anew. With ``--undecided FOLDER`` none runs: the conditions of the
+folder that no test decides are listed.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.mutation.mutants import drawn
+from tests.mutation.mutants import Mutant, drawn
 from tests.mutation.runs import Cases, Copy
 from tests.mutation.undecided import FILE
 
@@ -49,15 +51,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         project = Copy(ROOT, given.copy or Path(scratch), TESTS)
         counted: Counter[Cases | None] = Counter()
-        for number in chosen:
-            cases = project.killed_by(mutants[number])
+        for mutant, cases in _judged(project, [mutants[number] for number in chosen]):
             counted[cases] += 1
             said = f"killed {cases.value}" if cases else "SURVIVES"
-            print(f"{number} {said} {mutants[number]}", flush=True)
+            print(f"{mutants.index(mutant)} {said} {mutant}", flush=True)
     survivors = counted[None]
     print(f"{len(chosen) - survivors} of {len(chosen)} killed", end=", ")
     print(", ".join(f"{counted[cases]} {cases.value}" for cases in Cases))
     return int(survivors * 20 > len(chosen))
+
+
+def _judged(project: Copy, mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, Cases | None]]:
+    """Judge mutants, first those that take little."""
+    left = dict.fromkeys(mutants)
+    for mutant, test in project.judged(mutants):
+        del left[mutant]
+        yield mutant, project.cases_of(test) if test else None
+    for mutant in left:
+        yield mutant, project.killed_by(mutant)
 
 
 def _undecided(folder: str) -> list[str]:

@@ -193,7 +193,8 @@ def _made(path: str, tree: ast.Module, change: _Change) -> Mutant:
     change.place(change.new)
     source = ast.unparse(ast.fix_missing_locations(tree))
     change.place(change.old)
-    line = getattr(change.old, "lineno", 0)
+    old = change.old.target if isinstance(change.old, ast.comprehension) else change.old
+    line = getattr(old, "lineno", 0)
     words = f"{_short(change.old)}  ->  {_short(change.new)}"
     return Mutant(path, change.function, line, change.lines, change.kind, words, source)
 

@@ -50,6 +50,12 @@ def test_a_mutant_knows_its_function() -> None:
     assert {m.function for m in mutants_of("a.py", source)} == {"A.f.<locals>.g"}
 
 
+def test_a_mutant_knows_its_line() -> None:
+    source = "x = [\n    b\n    for b in c\n    if b\n]\ny = 1"
+    lines = {m.kind: m.line for m in mutants_of("a.py", source)}
+    assert lines == {"condition negated": 3, "number changed": 6}
+
+
 def test_the_same_seed_draws_the_same() -> None:
     root = Path(__file__).resolve().parents[2]
     assert drawn(root, "passes/loops", 9, 1) == drawn(root, "passes/loops", 9, 1)
@@ -67,10 +73,20 @@ def partly(x):
 
 def unread(x):
     return x < 5
+
+def at_once():
+    def inner(x):
+        return x < 6
+    return inner
+
+made = at_once()
+
+def default(x, most=7 <= 7):
+    return most
 """,
     "tests/passes/test_small.py": """
 import pytest
-from passes.small import bounded, partly
+from passes.small import bounded, default, made, partly
 
 def test_bound():
     assert bounded(2)
@@ -79,6 +95,10 @@ def test_bound():
 @pytest.mark.parametrize("x", [3, pytest.param(4, marks=pytest.mark.full)])
 def test_cases(x):
     assert partly(x) == (x == 3)
+
+def test_made():
+    assert not made(6)
+    assert default(1)
 """,
     "pyproject.toml": """
 [tool.pytest.ini_options]
@@ -108,7 +128,8 @@ def test_what_was_learnt_is_kept_until_a_file_changes(
     again = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     assert asked == []
     name = "tests/passes/test_small.py"
-    assert list(again._tests) == [f"{name}::test_bound", f"{name}::test_cases[3]"]
+    tests = ["test_bound", "test_cases[3]", "test_made"]
+    assert list(again._tests) == [f"{name}::{test}" for test in tests]
     os.utime(tmp_path / "project/tests/passes/test_small.py", (1, 1))
     changed = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     assert [a[-1] for a in asked] == ["tests/passes/test_small.py"]
@@ -120,8 +141,12 @@ def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
     _write_project(tmp_path)
     project = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     mutants = drawn(tmp_path / "project", "passes", 99, 0)
-    killed = {m.function: project.killed_by(m) for m in mutants if m.kind == "bound moved"}
-    assert killed == {"bounded": Cases.DEFAULT, "partly": Cases.LEFT_OUT, "unread": None}
+    mutants = [m for m in mutants if m.kind == "bound moved"]
+    at_once = {m.function: test and project.cases_of(test) for m, test in project.judged(mutants)}
+    assert at_once == {"bounded": Cases.DEFAULT, "partly": Cases.LEFT_OUT, "unread": None}
+    killed = {m.function: project.killed_by(m) for m in mutants}
+    others = {"at_once.<locals>.inner": Cases.DEFAULT, "default": Cases.DEFAULT}
+    assert killed == at_once | others
     assert project.root.joinpath("passes/small.py").read_text() == FILES["passes/small.py"]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.mutation.loading import load_by
 
-__all__ = ["FILE", "Touched", "read", "write"]
+__all__ = ["FILE", "Touched", "load_marked", "passed", "read", "write"]
 
 FILE = "MUTATION_TOUCHED"
 """Environment variable that names the file to write."""
@@ -99,23 +99,37 @@ def _marked(path: str, source: str) -> CodeType:
     return compile(ast.fix_missing_locations(_Marks(path).visit(ast.parse(source))), path, "exec")
 
 
-if FILE in os.environ:
+def load_marked() -> None:
+    """Load the modules of ``passes`` with marks from now on."""
     load_by(_marked, {_PASSED: _passed})
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Record the lines that one test runs, and how long it takes."""
-    root = f"{item.config.rootpath}/"
-    _passed[:] = bytes(len(_passed))
-    start = time.perf_counter()
-    yield
-    seconds = time.perf_counter() - start
+def passed(root: str) -> dict[str, int]:
+    """Return the lines of each function that have run since the start, or the last test.
+
+    Args:
+        root: What the names of all files begin with, which is left out.
+    """
     masks: dict[str, int] = {}
     for (name, mask), is_passed in zip(_places, _passed, strict=True):
         if is_passed:
             name = name.removeprefix(root)
             masks[name] = masks.get(name, 0) | mask
+    return masks
+
+
+if FILE in os.environ:
+    load_marked()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Record the lines that one test runs, and how long it takes."""
+    _passed[:] = bytes(len(_passed))
+    start = time.perf_counter()
+    yield
+    seconds = time.perf_counter() - start
+    masks = passed(f"{item.config.rootpath}/")
     _lines.append(_line(item.nodeid, Touched(seconds, item.path.stat().st_mtime, masks), _known))
 
 

@@ -743,3 +743,40 @@ def test_slices_that_a_loop_goes_through_stay_a_sequence(case: str) -> None:
         after = eliminate(before, required=required, keeps_cuts=required)
         assert not sequences(after)
         prove(before, feeds, after=after)
+
+
+JOINED = "y = ConcatFromSequence <axis = 0, new_axis = 1> (s)"
+FALSE = {
+    "the last is read": "a = SequenceAt (q, minus) y = Unsqueeze (a, zero1)",
+    "the second is read from the end": "a = SequenceAt (q, minus2) y = Unsqueeze (a, zero1)",
+    "one more in front of the last": "s = SequenceInsert (q, e, minus) " + JOINED,
+    "one more behind the last": "s = SequenceInsert (q, e) " + JOINED,
+    "all but the last": "s = SequenceErase (q, minus) " + JOINED,
+    "all but the first": "s = SequenceErase (q, zero) " + JOINED,
+    "the last of what is left": "s = SequenceErase (q, minus) a = SequenceAt (s, minus) "
+    "y = Unsqueeze (a, zero1)",
+    "how many": "l = SequenceLength (q) c = Cast <to = 1> (l) o = Constant <value_ints = [1, 1]> () "
+    "y = Reshape (c, o)",
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", FALSE)
+def test_a_number_that_is_declared_is_not_believed(name: str) -> None:
+    """The tensor is declared to have three rows, and has two or four."""
+    before = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[N] x, int64[2] t, float[K] e) => (float[P,Q] y) <float[3,L] v> {{
+            zero = Constant <value_int = 0> () zero1 = Constant <value_ints = [0]> ()
+            minus = Constant <value_int = -1> () minus2 = Constant <value_int = -2> ()
+            v = Reshape (x, t) q = SplitToSequence <axis = 0, keepdims = 0> (v) {FALSE[name]} }}""")
+    after = eliminate(before)
+    for rows in (2, 4):
+        feeds = {
+            "x": np.arange(2 * rows, dtype=np.float32),
+            "t": np.array([rows, 2]),
+            "e": np.full(2, 9, np.float32),
+        }
+        one, other = (run(model, feeds, "reference") for model in (before, after))
+        assert one is not None
+        assert other is not None
+        assert compare(one, other).equal

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 
+from passes.fusing import partly_fused
+from passes.fusing.flatten import flattened
 from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
+from passes.site import MapSite
+from passes.typing import Typings
 from rewriter.backends import open_session
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
@@ -243,3 +248,25 @@ def test_what_cannot_be_flattened_stays_in_the_loop(name: str) -> None:
 def test_auto_flattens_nothing() -> None:
     _, after = _rewritten(CASES["two axes"], "auto")
     assert "Sigmoid" in _in_loops(after)
+
+
+@pytest.mark.parametrize(
+    ("name", "dims"),
+    [("shared operands", [(1, 3), (1, 1)]), ("shared operands behind", [(3, 1)])],
+)
+def test_what_is_squeezed_is_typed(
+    name: str, dims: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+
+    def asked(site: MapSite, typings: Typings, opset: int, paths: Any) -> MapSite | None:
+        new = flattened(site, typings, opset, paths)
+        squeezed = [node for node in new.body if node.op_type == "Squeeze"] if new else []
+        for typing in (typings.declared, typings.proven):
+            own = [typing.dims(node.outputs[0]) for node in squeezed]
+            found.append(own)
+        return new
+
+    monkeypatch.setattr(partly_fused, "flattened", asked)
+    _rewritten(CASES[name], "fuse")
+    assert found == [dims, dims]

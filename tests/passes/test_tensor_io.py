@@ -240,6 +240,18 @@ OUTPUTS = {
             else_branch = b () => (seq(float[N,3]) q) { q = SequenceEmpty () }> }""",
         ["ys: float[...]", "ys.lengths: int64[...]"],
     ),
+    "branches that say nothing of elements": (
+        """g (float[B,3] t, bool c) => (seq(float[]) ys) { ys = If (c) <
+            then_branch = a () => (seq(float[]) p) { p = SplitToSequence <keepdims=0> (t) },
+            else_branch = b () => (seq(float[]) q) { q = SequenceEmpty () }> }""",
+        ["ys: float[...]"],
+    ),
+    "branches that say nothing of slices": (
+        """g (float[R,3] t, int64[B] l, bool c) => (seq(float[]) ys) { ys = If (c) <
+            then_branch = a () => (seq(float[]) p) { p = SequenceEmpty () },
+            else_branch = b () => (seq(float[]) q) { q = SplitToSequence (t, l) }> }""",
+        ["ys: float[...]", "ys.lengths: int64[...]"],
+    ),
 }
 
 
@@ -256,6 +268,8 @@ def test_output(text: str, outputs: list[str]) -> None:
     if "..." not in outputs[0]:
         assert described(model.graph.outputs) == outputs
     assert TensorIo.read(model).outputs == one.io.outputs
+    unread = [node for node in model.graph if not any(v.uses() for v in node.outputs)]
+    assert not {"SplitToSequence", "SequenceConstruct"} & {node.op_type for node in unread}
     FinishTensorIoPass()(model)
     check(model)
     again = TensorOutputsPass()

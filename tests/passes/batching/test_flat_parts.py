@@ -134,6 +134,27 @@ def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)
 
 
+FIRST = "p = Constant <value = int64[1,1] {0}> () "
+UPDATES = [
+    FlatCase("a row that all share", FIRST + "m = Constant <value = float[1,4] {1., 2., 3., 4.}> "
+             "() y = ScatterND (x, p, m)", GRAY, "float[h,w]", least=4, most=4),
+    FlatCase("rows that all share added", "p = Constant <value = int64[2,1] {-1, 1}> () m = "
+             "Constant <value = float[2,2] {1., 2., 3., 4.}> () "
+             'y = ScatterND <reduction = "add"> (x, p, m)', GRAY, "float[h,w]", least=2, most=2),
+    FlatCase("pixels that all share", "p = Constant <value = int64[1,2] {0, -1}> () m = Constant "
+             "<value = float[1,3] {1., 2., 3.}> () y = ScatterND (x, p, m)", "float[H,W,C]",
+             "float[h,w,c]", least=3, most=3),
+    FlatCase("channels of any number", FIRST + numbers("c", 2, 1, 0) + numbers("i", 0)
+             + "d = Gather <axis = 2> (x, c) m = Gather <axis = 0> (x, i) n = Neg (m) "
+             "y = ScatterND (d, p, n)", "float[H,W,C]", least=3, most=3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UPDATES, ids=str)
+def test_updates_in_other_layouts(case: FlatCase) -> None:
+    prove_flat(case, counts=(1, 3))
+
+
 OUTSIDE = [
     FlatCase("a row that is set", "p = Constant <value = int64[1,1] {4}> () " + numbers("i", 0)
              + "m = Gather <axis = 0> (x, i) y = ScatterND (x, p, m)", GRAY, "float[h,w]"),

@@ -123,6 +123,23 @@ INTEGERS = [
         "shared columns", a=U, b=shared(V.first), az=constant(POINT), bz=shared(whole(4).first)
     ),
     integers(
+        "one row of points",
+        a=U,
+        b=shared(V.first),
+        az=shared(POINT),
+        bz=shared(whole(4).first[None]),
+    ),
+    integers(
+        "rank 3, one row",
+        a=STACK,
+        b=shared(V.first),
+        az=shared(POINT),
+        bz=shared(whole(4).first[None]),
+    ),
+    integers(
+        "a row of a mapped matrix", a=U, b=V, az=shared(POINT), bz=shared(whole(4).first[None])
+    ),
+    integers(
         "columns of a mapped matrix", a=U, b=V, az=constant(POINT), bz=shared(whole(4).first)
     ),
     integers("mapped points", a=U, b=shared(V.first), az=whole(), bz=whole(seed=1)),
@@ -170,6 +187,9 @@ QUANTIZED = [
         "scales of one element", {"as_": shared(scales(1).first), "ys": shared(scales(1).first)}
     ),
     quantized("shared columns", {"bs": shared(scales(4).first), "bz": shared(whole(4).first)}),
+    quantized(
+        "one row", {"bs": shared(scales(4).first[None]), "bz": shared(whole(4).first[None])}
+    ),
     quantized("columns of a mapped matrix", {"b": V, "bs": shared(scales(4).first)}),
     quantized("mapped left scale", {"as_": scales()}),
     quantized("mapped right scale", {"bs": scales(), "b": V}),
@@ -280,7 +300,7 @@ def test_rule_declines(case: Case, code: str) -> None:
     assert decline_of(case) == [("QLinearMatMul", code)]
 
 
-@pytest.mark.parametrize("name", ["shared columns", "points of one element"])
+@pytest.mark.parametrize("name", ["shared columns", "points of one element", "one row of points"])
 def test_an_integer_product_is_one(name: str) -> None:
     (case,) = (case for case in INTEGERS if case.name == f"MatMulInteger {name}")
     proto, _ = fused_model(case)

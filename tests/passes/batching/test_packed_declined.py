@@ -339,6 +339,14 @@ OTHERS = {
         ),
         "Pad ragged",
     ),
+    "rows for each length that is one": (
+        of(
+            "n = Shape(x) y = Expand(w, n)",
+            x=ragged(lengths=(1, 3, 1)),
+            w=shared(np.ones(3, np.float32)),
+        ),
+        "Expand ragged",
+    ),
     "a shape that may reach the rows": (
         of("y = Expand(x, s)", x=X, s=shared(np.array([1, 4]))),
         "Expand ragged",

@@ -846,6 +846,15 @@ def test_a_pattern_of_an_older_opset(name: str, opset: int) -> None:
     assert (found.loops > 0) == (name in NEWER), found.decisions
 
 
+@pytest.mark.parametrize("opset", [14, 15, 16])
+def test_a_product_of_integers_is_written_where_a_scatter_joins_it(opset: int) -> None:
+    before = model(CASES["product_of_integers"].text("counted"), opset)
+    found = read(before)
+    assert found.loops == 0
+    assert bool(found.operators["ScatterElements"]) == (opset >= 16)
+    assert same(before, found.model, *map(feeds, (0, 1, 5))) == 3
+
+
 SIZES = ((0, 2), (1, 1), (2, 0), (3, 1), (3, 7))
 
 
@@ -1203,6 +1212,34 @@ def test_an_early_exit_stays_a_loop() -> None:
         .replace("go = Identity (cond)", "go = Less (s2, z)")
     )
     assert kept(text).codes == ["early-exit"]
+
+
+COUNTED, THREE = "n = Gather <axis = 0> (shape, zero)", "n = Constant <value = int64 {3}> ()"
+TERMS = {
+    "more axes": ("float", (), COUNTED, 1),
+    "more axes, and some iterations": ("float", (), THREE, 0),
+    "an axis of one": ("float[1]", (1,), COUNTED, 0),
+    "an axis of any size": ("float[K]", (1,), COUNTED, 0),
+    "fewer axes": ("float[2,4]", (2, 4), COUNTED, 0),
+    "fewer axes, and larger": ("float[2,1]", (2, 1), COUNTED, 0),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_terms_of_another_shape_than_the_sum(name: str) -> None:
+    begin, dims, count, loops = TERMS[name]
+    before = model(f"""g (float[N,4] x, {begin} z) => (float[A] all, int64[B] dims) {{
+        {SCALARS} shape = Shape (x) {count}
+        r = Loop (n, t, z) <body = step (int64 i, bool cond, float[] s) => (bool go, float[] s2) {{
+            e = Gather <axis = 0> (x, i) u = Tanh (e) s2 = Add (s, u) go = Identity (cond)
+        }}>
+        minus = Constant <value_ints = [-1]> () all = Reshape (r, minus) dims = Shape (r) }}""")
+    found = read(before)
+    assert found.loops == loops, found.decisions
+    lengths = (0, 1, 3) if count == COUNTED else (3,)
+    rows = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    fed = [{"x": rows[:n], "z": np.full(dims, 2, np.float32)} for n in lengths]
+    assert same(before, found.model, *fed) == len(fed)
 
 
 FITTED = {

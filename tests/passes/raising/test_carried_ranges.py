@@ -237,7 +237,11 @@ GRID = f"""{part("down", 1, "a", "e")}  {part("along", 2, "b", "f")}
             {grid("i1", "down", "along")}
             q0 = Gather <axis = 0> (s, i)  q1 = Slice (q0, a, e, zero1)
             q2 = Slice (q1, b, f, one1)  like = Shape (q2)"""
+COLUMNS = f"""{part("along", 2, "b", "f")}  {counted(1, "down")}  {grid("i1", "down", "along")}
+            q0 = Gather <axis = 0> (s, i)  q1 = Slice (q0, b, f, one1)  like = Shape (q1)"""
 ROWS = {
+    "columns": ("float[K,L,M]", "boxes", f"{OWN} {COLUMNS} {written('half')}"),
+    "columns_of_numbers": ("float[K,L,M]", "boxes", f"{OWN} {COLUMNS} {V} {written('m')}"),
     "grid": ("float[K,L,M]", "boxes", f"{OWN} {GRID} {written('half')}"),
     "grid_of_numbers": ("float[K,L,M]", "boxes", f"{OWN} {GRID} {V} {written('m')}"),
     "grid_of_later_rows": (
@@ -287,7 +291,7 @@ def test_several_writes_and_rows_of_its_own(name: str) -> None:
     prove_rows(of_rows(*ROWS[name]))
 
 
-@pytest.mark.parametrize("name", ["grid", "range_and_place"])
+@pytest.mark.parametrize("name", ["columns", "grid", "range_and_place"])
 def test_rows_of_its_own_under_a_condition(name: str) -> None:
     """The bounds are read in every iteration, so that the branch cannot fail."""
     state, begin, body = ROWS[name]

@@ -168,6 +168,40 @@ def test_a_cell_becomes_its_operator(name: str, dialect: str) -> None:
     assert same(before, found.model, *feeds) == len(lengths)
 
 
+_GRU_STEP, _LSTM_STEP = STEPS["gru"][1], STEPS["lstm"][1]
+OTHER_STEPS = {
+    "backwards": _GRU_STEP.replace("<hidden", '<direction = "reverse", hidden'),
+    "as_many_as_lengths_say": "lengths = Constant <value = int32[2] {1, 0}> () "
+    + _GRU_STEP.replace('""', "lengths"),
+    "two_of_one_row": _GRU_STEP.replace("(x3,", "(xx,").replace(
+        "all,", "xx = Concat <axis = 0> (x3, x3)  all,"
+    ),
+    "from_twice_the_state": _GRU_STEP.replace("h3)", "hh)").replace(
+        "all,", "hh = Add (h3, h3)  all,"
+    ),
+    "half_of_what_follows": _GRU_STEP.replace("h2 = Squeeze (hy", "h1 = Tanh (hy").replace(
+        "(hy, zero1)", "(hy)  h2 = Squeeze (h1, zero1)"
+    ),
+    "with_peepholes": "dims = Constant <value = int64[2] {1, 12}> () "
+    "peepholes = ConstantOfShape <value = float[1] {0.5}> (dims) "
+    + _LSTM_STEP.replace("h3, c3)", "h3, c3, peepholes)"),
+    "states_that_change_places": _LSTM_STEP.replace("(hy,", "(cx,")
+    .replace("(cy,", "(hy,")
+    .replace("(cx,", "(cy,"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_STEPS)
+def test_another_step_of_an_operator_stays_in_the_loop(name: str) -> None:
+    body = OTHER_STEPS[name]
+    states = ("h", "c") if "LSTM" in body else ("h",)
+    before = model(cell_loop("counted", body, states=states, lead="2,", row="2,"))
+    found = read(before)
+    assert found.loops == 1
+    feeds = [cell_feeds(n, states=states) for n in (0, 1, 3)]
+    assert same(before, found.model, *feeds) == 3
+
+
 SHAPES = {
     "no_batch": ("", "", [(None, {})]),
     "a_batch_of_one": ("1,", "1,", [(1, {})]),

@@ -309,6 +309,47 @@ def test_what_is_old_stays(body: str) -> None:
     assert not OldFormsPass()(model).modified
 
 
+ALONG_1 = "a = Constant <value = int64[1] {1}> () y = ReduceProd (x, a)"
+ALL = "y = ReduceProd (x)"
+
+
+@pytest.mark.parametrize(
+    ("signature", "body"),
+    [
+        pytest.param("float[N,2] x", ALONG_1, id="floats"),
+        pytest.param("int32[N,2] x", ALONG_1, id="int32"),
+        pytest.param("int64[N,M] x", ALONG_1, id="any number"),
+        pytest.param("int64[N,0] x", ALONG_1, id="none"),
+        pytest.param("int64[N,9] x", ALONG_1, id="many"),
+        pytest.param("int64 x", ALL, id="one number"),
+        pytest.param("int64[N] x", ALL, id="any vector"),
+        pytest.param("int64[2,2] x", ALL, id="two axes"),
+        pytest.param("int64[2] x", "y = ReduceProd <noop_with_empty_axes = 1> (x)", id="no axis"),
+        pytest.param("int64[2] x, int64[1] a", "y = ReduceProd (x, a)", id="an axis that is fed"),
+        pytest.param(
+            "int64[2,2] x",
+            "a = Constant <value = int64[2] {0, 1}> () y = ReduceProd (x, a)",
+            id="two axes by name",
+        ),
+    ],
+)
+def test_other_products_stay(signature: str, body: str) -> None:
+    dtype = signature.partition("[")[0].partition(" ")[0]
+    model = ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["" : 18]> g ({signature}) => ({dtype}[?] y) {{ {body} }}'
+    )
+    model.graph.outputs[0].shape = None
+    assert not OldFormsPass()(model).modified
+
+
+def test_a_product_of_no_known_rank_stays() -> None:
+    model = ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["" : 18]> g (int64[2] x) => (int64[?] y) {{ {ALL} }}'
+    )
+    model.graph.inputs[0].shape = model.graph.outputs[0].shape = None
+    assert not OldFormsPass()(model).modified
+
+
 @pytest.mark.parametrize("dims", ["", None], ids=["one number", "any rank"])
 def test_features_of_no_known_rank_stay(dims: str | None) -> None:
     before = features(dims or "")

@@ -9,8 +9,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.graphs import is_default_domain, is_operator
 from passes.graph.made import axes_of, operand, operands, optional_operand, shaped
+from passes.graph.whole_slices import constant_entries, takes_all
 from passes.reading.integers import Length, Linear
 from passes.sequence_operators import is_map
 
@@ -208,7 +209,8 @@ def made_along(
         case "Transpose":
             return operand(node, 0), node.attributes.get_ints("perm", range(rank)[::-1])[axis]
         case "Slice":
-            return (operand(node, 0), axis) if _cuts_others(node, axis, rank) else None
+            is_kept = takes_all(node) or _cuts_others(node, axis, rank)
+            return (operand(node, 0), axis) if is_kept else None
         case "Split":
             is_cut = node.attributes.get_int("axis", 0) % rank == axis
             return None if is_cut else (operand(node, 0), axis)
@@ -249,7 +251,7 @@ def _picked_along(
 
 def _cuts_others(node: ir.Node, axis: int, rank: int) -> bool:
     """Whether a node is a Slice that cuts other axes than one, by constants."""
-    axes = constant_value(optional_operand(node, 3))
+    axes = constant_entries(optional_operand(node, 3))
     return axes is not None and axis not in {int(a) % rank for a in axes.reshape(-1)}
 
 

@@ -8,8 +8,8 @@ from passes.graph.made import made_by, operand, operands, optional_operand
 from passes.reading.entry_reads import number_at
 from passes.reading.integer_reads import INTEGERS, NumberReader
 from passes.reading.integers import Linear
-from passes.reading.number_order import greatest, is_nonnegative
-from passes.reading.vector_reads import lowest
+from passes.reading.last_iteration import is_never_negative
+from passes.reading.number_order import greatest
 
 __all__ = ["END", "made_size"]
 
@@ -67,7 +67,7 @@ def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
         return None
     by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
     inside = (start, end - start, size - end)
-    is_known = by_one and all(is_nonnegative(lowest(n, evaluator.last)) for n in inside)
+    is_known = by_one and all(is_never_negative(evaluator, n) for n in inside)
     return end - start if is_known else None
 
 

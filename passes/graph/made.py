@@ -159,8 +159,8 @@ def before_identities(value: ir.Value) -> ir.Value:
 def skip_identities(value: ir.Value) -> ir.Value:
     """Return what a value is, through Identity and what casts, turns and cuts nothing."""
     while (node := value.producer()) is not None and is_default_domain(node):
-        is_same = _casts_nothing(node) or _turns_nothing(node) or takes_all(node)
-        if not (is_same or node.op_type == "Identity"):
+        is_same = node.op_type == "Identity" or _casts_nothing(node) or _turns_nothing(node)
+        if not (is_same or _cuts_nothing(node)):
             break
         value = operand(node, 0)
     return value
@@ -182,6 +182,11 @@ def _turns_nothing(node: ir.Node) -> bool:
         return False
     order = node.attributes.get_ints("perm", None)
     return order is not None and list(order) == list(range(len(order)))
+
+
+def _cuts_nothing(node: ir.Node) -> bool:
+    """Whether a node is a Slice that takes all of its operand."""
+    return node.op_type == "Slice" and takes_all(node)
 
 
 def _element_type(value: ir.Value) -> int | None:

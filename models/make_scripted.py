@@ -40,6 +40,56 @@ class LogMelClips(nn.Module):
         return torch.cat(features)
 
 
+class StreamedConv(nn.Module):
+    """A convolution that hears a signal in chunks, and keeps the last places of what it heard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(2, 3, 3)
+
+    def forward(self, signal: Tensor) -> Tensor:
+        cache = torch.zeros(1, 2, 2)
+        heard: list[Tensor] = []
+        for i in range(signal.size(0) // 4):
+            chunk = torch.cat([cache, signal[i * 4 : i * 4 + 4].t().unsqueeze(0)], 2)
+            cache = chunk[:, :, -2:]
+            heard.append(torch.relu(self.conv(chunk)[0]))
+        return torch.cat(heard, 1)
+
+
+class ChunkMemory(nn.Module):
+    """Attention within a chunk and the one before, which is kept as the memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask, self.answer = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        memory = torch.zeros(3, 4)
+        made: list[Tensor] = []
+        for i in range(rows.size(0) // 3):
+            chunk = rows[i * 3 : i * 3 + 3]
+            known = torch.cat([memory, chunk])
+            weight = torch.softmax(self.ask(chunk) @ self.answer(known).t() / 2, -1)
+            made.append(weight @ known)
+            memory = chunk
+        return torch.cat(made)
+
+
+class TargetEncoding(nn.Module):
+    """For each row the mean of what earlier rows of its category had, which leaks no label."""
+
+    def forward(self, target: Tensor, category: Tensor) -> Tensor:
+        total, count = torch.zeros(5), torch.zeros(5)
+        encoded: list[Tensor] = []
+        for i in range(target.size(0)):
+            at = category[i]
+            encoded.append((total[at] + 0.5) / (count[at] + 1.0))
+            total[at] += target[i]
+            count[at] += 1.0
+        return torch.stack(encoded)
+
+
 class BoxVoting(nn.Module):
     """Each kept box becomes the mean of all that overlap it, by score and overlap."""
 
@@ -220,6 +270,18 @@ def texts(n: int) -> tuple[Tensor, ...]:
     return torch.randint(1, 90, (int(offsets[-1]),)), offsets
 
 
+def streamed(n: int) -> tuple[Tensor, ...]:
+    return (torch.randn(4 * n + 1, 2),)
+
+
+def chunked(n: int) -> tuple[Tensor, ...]:
+    return (torch.randn(3 * n + 2, 4),)
+
+
+def labelled(n: int) -> tuple[Tensor, ...]:
+    return torch.randn(n), torch.randint(0, 5, (n,))
+
+
 PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], list[int]]] = {
     "ts_log_mel_clips": (LogMelClips, clips, [1, 1]),
     "ts_box_voting": (BoxVoting, boxes, [1, 1, 1]),
@@ -231,6 +293,9 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
     "ts_gru_tagger": (GruTagger, steps, [2]),
     "ts_lstm_decoder": (LstmDecoder, batches, [2]),
     "ts_tokens_packed": (TokensPacked, texts, [1, 1]),
+    "ts_streamed_conv": (StreamedConv, streamed, [1]),
+    "ts_chunk_memory": (ChunkMemory, chunked, [1]),
+    "ts_target_encoding": (TargetEncoding, labelled, [1, 1]),
 }
 """The module, what draws its inputs, and how many dimensions of each are open."""
 

@@ -56,6 +56,15 @@ def transmittance(opacity: Any) -> Any:
     return tf.math.cumprod(1.0 - tf.sigmoid(opacity), axis=1, exclusive=True)
 
 
+def crops_at(images: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """A crop of one size of each image, at a place of its own."""
+    return tf.map_fn(
+        lambda pair: tf.image.crop_to_bounding_box(pair[0], pair[1][0], pair[1][1], 3, 2),
+        (images, places),
+        fn_output_signature=tf.float32,
+    )
+
+
 SIGNATURES = {
     transmittance: [("opacity", [None, None], np.float32)],
     regions: [
@@ -66,6 +75,7 @@ SIGNATURES = {
     time_distributed: [("steps", [None, None, 5], np.float32)],
     clip_features: [("signal", [None], np.float32), ("offsets", [None], np.int32)],
     hysteresis: [("level", [None], np.float32), ("limit", [], np.float32)],
+    crops_at: [("images", [None, 7, 6, 2], np.float32), ("places", [None, 2], np.int32)],
 }
 
 
@@ -79,6 +89,9 @@ def drawn(program: Any, count: int, rng: np.random.Generator) -> list[np.ndarray
         return [maps, corners.astype(np.float32), rng.integers(0, 3, count).astype(np.int32)]
     if program is transmittance:
         return [rng.standard_normal((3, count)).astype(np.float32)]
+    if program is crops_at:
+        places = rng.integers(0, 4, (count, 2)).astype(np.int32)
+        return [rng.standard_normal((count, 7, 6, 2)).astype(np.float32), places]
     if program is hysteresis:
         return [rng.random(count, np.float32), np.array(0.6, np.float32)]
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 20, count))]).astype(np.int32)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS, Numbers, fits
-from passes.reading.integers import Dim, Linear
+from passes.reading.integers import ITERATION, Dim, Linear
 from passes.reading.number_order import is_nonnegative, sole_atom
 
 if TYPE_CHECKING:
@@ -24,13 +24,20 @@ _FOLDED = INTEGERS | {ir.DataType.BOOL}
 class Folder(Evaluator):
     """Reads integers and booleans that are numbers in every run; nothing is rounded."""
 
-    def __init__(self, typing: Typing) -> None:
+    def __init__(
+        self, typing: Typing, index: ir.Value | None = None, last: Linear | None = None
+    ) -> None:
         """Set up the folder.
 
         Args:
             typing: Where ranks and dimensions come from; all of them must hold for every sample.
+            index: An input of a body that is the number of the sample, from 0.
+            last: The number of the last sample, if it is known.
         """
         super().__init__(typing)
+        if index is not None:
+            self.known[index] = (Linear.of(ITERATION),)
+            self.last = last
 
     def value(self, value: ir.Value | None) -> np.ndarray | None:
         """Return what a value is for every sample, or None where that is not known."""

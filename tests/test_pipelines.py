@@ -18,6 +18,7 @@ LEFT = {
     "os_smoothed": "a recurrence",
     "pd_smoothed": "a recurrence",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
+    "tf_crops_at": "crops at any place, which the loop is faster with",
     "tf_regions": "regions of any size",
     "ts_crf_viterbi": "a recurrence",
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
@@ -26,6 +27,7 @@ LEFT = {
     "ts_masks_by_score": "a plane for each mask, which the loop is no slower with",
     "ts_moe_stacked_experts": "a loop behind a question, faster with many tokens for each expert",
     "ts_session_means": "few values, which the loop is faster with",
+    "ts_target_encoding": "few values, which the loop is faster with",
     "ts_packed_encoder": "attention within segments, which padding makes no faster",
 }
 """Why a model keeps a loop under ``auto``."""

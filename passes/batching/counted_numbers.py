@@ -1,8 +1,4 @@
-"""Integers that count up with the number of the sample, and what none of them exceeds.
-
-Windows that begin at ``4 * k`` and are 4 wide end at ``4 * k + 4``; of ``size / 4`` windows none
-ends behind ``size``.
-"""
+"""Integers that count up with the number of the sample, and what none of them exceeds."""
 
 from __future__ import annotations
 
@@ -10,16 +6,13 @@ import onnx_ir as ir
 
 from passes.graph.drafts import Memo
 from passes.graph.graphs import is_operator
-from passes.graph.made import made_by, only_number, operand
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import ITERATION, Greatest, Linear, Scalar
+from passes.reading.last_iteration import maker
 from passes.typing import Typing
 
-__all__ = ["ALONE", "CountedNumbers", "maker"]
-
-ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators that change nothing about one number."""
+__all__ = ["CountedNumbers"]
 
 
 class CountedNumbers(Evaluator):
@@ -53,21 +46,6 @@ class CountedNumbers(Evaluator):
         number = self._of_some(count)
         self.last = None if number is None else number - 1
 
-    def most(self, number: Linear) -> Linear | None:
-        """Return a number that a number of no sample exceeds, None if none is known.
-
-        Of samples that begin at 0, 4, 8, ... before ``n`` none begins behind ``n - 1``.
-        """
-        times = number.coefficient(ITERATION)
-        if not times or self._count is None:
-            return number if not times else None
-        span, step = self._span(self._count)
-        if times % step:
-            span, step = self._of_some(self._count), 1
-        if span is None or times < 0:
-            return None
-        return number.without(ITERATION) + (span - 1) * (times // step)
-
     def most_of_several(self, number: Linear) -> Linear | None:
         """Return a number that no number of two samples or more exceeds, None if none is known.
 
@@ -91,26 +69,6 @@ class CountedNumbers(Evaluator):
             return None
         return number.without(ITERATION) + span * (times // step.number)
 
-    def _span(self, count: ir.Value) -> tuple[Linear | None, int]:
-        """Return what a number of samples is a part of, rounded up: ``ceil(span / step)``."""
-        number = self._of_some(count)
-        for atom, _ in () if number is None else number.terms:
-            if isinstance(atom, Scalar) and number == Linear.of(atom):
-                made = maker(atom.value)
-                if is_operator(made, "Ceil"):
-                    return self._rounded_up(made)
-                if is_operator(made, "Div"):
-                    return self._divided(made)
-        return number, 1
-
-    def _divided(self, node: ir.Node) -> tuple[Linear | None, int]:
-        """Return the same of ``(span + step - 1) / step`` in integers."""
-        whole, by = (self.number(v) for v in node.inputs[:2])
-        if self._proven.dtype(node.outputs[0]) not in INTEGERS or whole is None or by is None:
-            return None, 1
-        step = by.number
-        return (whole - (step - 1), step) if step is not None and step > 0 else (None, 1)
-
     def _of_some(self, count: ir.Value) -> Linear | None:
         """Return a number of samples if there are some: then there are not less than none."""
         number = self.number(count)
@@ -119,19 +77,3 @@ class CountedNumbers(Evaluator):
                 others = [n for n in atom.members if n != Linear()]
                 number = others[0] if len(others) == 1 else number
         return number
-
-    def _rounded_up(self, node: ir.Node) -> tuple[Linear | None, int]:
-        quotient = made_by(node.inputs[0], "Div")
-        cast = None if quotient is None else made_by(quotient.inputs[0], "Cast")
-        step = None if quotient is None else only_number(quotient.inputs[1])
-        if cast is None or step is None or not 1 <= step < float("inf"):
-            return None, 1
-        return self.number(cast.inputs[0]), int(step)  # by a larger number there are no more
-
-
-def maker(value: ir.Value | None) -> ir.Node | None:
-    """Return the node that computes a number, behind those that change nothing about it."""
-    node = None if value is None else value.producer()
-    while is_operator(node, ALONE):
-        node = operand(node, 0).producer()
-    return node

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 import onnx_ir as ir
 
 from passes.batching.chosen_numbers import cast_one_by_one, chosen_one_by_one
-from passes.batching.counted_numbers import CountedNumbers, maker
+from passes.batching.counted_numbers import CountedNumbers
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
@@ -30,6 +30,7 @@ from passes.reading.integers import (
     Linear,
     Scalar,
 )
+from passes.reading.last_iteration import maker
 from passes.reading.number_order import greatest, is_nonnegative, least
 from passes.typing import Typing
 

@@ -204,6 +204,9 @@ def _places(
     """
     dims = typing.dims(part)
     size = dims[axis] if dims is not None and len(dims) == rank else None
+    if not isinstance(size, int):
+        made = facts.evaluator.dimension(part, axis)
+        size = None if made is None else made.number
     if isinstance(size, int):
         return size, []
     cut = slice_of(part, facts.evaluator, facts.iteration.body)

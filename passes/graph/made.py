@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.scopes import Scope, stands_in
+from passes.graph.whole_slices import takes_all
 
 __all__ = [
     "REDUCTIONS",
@@ -156,9 +157,10 @@ def before_identities(value: ir.Value) -> ir.Value:
 
 
 def skip_identities(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity and what neither casts nor turns anything."""
+    """Return what a value is, through Identity and what casts, turns and cuts nothing."""
     while (node := value.producer()) is not None and is_default_domain(node):
-        if not (node.op_type == "Identity" or _casts_nothing(node) or _turns_nothing(node)):
+        is_same = node.op_type == "Identity" or _casts_nothing(node) or _turns_nothing(node)
+        if not (is_same or _cuts_nothing(node)):
             break
         value = operand(node, 0)
     return value
@@ -180,6 +182,11 @@ def _turns_nothing(node: ir.Node) -> bool:
         return False
     order = node.attributes.get_ints("perm", None)
     return order is not None and list(order) == list(range(len(order)))
+
+
+def _cuts_nothing(node: ir.Node) -> bool:
+    """Whether a node is a Slice that takes all of its operand."""
+    return node.op_type == "Slice" and takes_all(node)
 
 
 def _element_type(value: ir.Value) -> int | None:

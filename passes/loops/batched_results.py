@@ -105,17 +105,41 @@ def write_batched(
         x = packed_laid_out(ops, x)
     if x.is_flat and result.kind == "sequence":
         return write_rows_and_sizes(builder, x, options.opset)
-    if x.is_flat:
+    if result.kind == "stacked" and (x.is_flat or x.is_packed):
+        stacked = stacked_if_alike(ops, x).value if x.is_flat else stacked_alike(ops, x)
+        stacked = _sized_without_samples(ops, stacked, result, typings.declared)
+        x = dataclasses.replace(x, layout=Layout.STACKED, value=stacked, lengths=None, flat=None)
+    elif x.is_flat:
         x = stacked_if_alike(ops, x)
-    elif x.is_packed and result.kind == "stacked":
-        stacked = stacked_alike(ops, x)
-        x = dataclasses.replace(x, layout=Layout.STACKED, value=stacked, lengths=None)
     elif x.is_shared:
         x = _repeated(ops, x, options.batch)
     x, proven = dataclasses.replace(x, type=typings.declared[value]), typings.proven.dims(value)
     return write_result(
         builder, result, x, count, proven=proven, splits_all=_has_no_sequence(options)
     )
+
+
+def _sized_without_samples(
+    ops: Operators, value: ir.Value, result: MapResult, declared: Typing
+) -> ir.Value:
+    """Return stacked samples of open sizes, ``[0, 3]`` where there are none and 3 is declared.
+
+    Args:
+        ops: Records the nodes.
+        value: The samples, ``[B, *s]``.
+        result: What is wanted of them.
+        declared: The declared typing.
+    """
+    dims = list(declared.dims(result.value) or ())
+    if dims:
+        del dims[result.axis]
+    sizes = [dim if isinstance(dim, int) else 0 for dim in dims]
+    if not any(sizes):
+        return value
+    count, shape = ops.shape(value, 0, 1), ops.shape(value, 0)
+    is_none = ops.op("Equal", [count, ops.ints(0)])
+    sized = ops.op("Max", [shape, ops.ints(0, *sizes)])
+    return ops.reshape(value, ops.op("Where", [is_none, sized, shape]))
 
 
 def _has_no_sequence(options: WalkOptions) -> bool:

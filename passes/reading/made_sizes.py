@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import is_default_domain
 from passes.graph.made import axes_of, made_by, operand, operands, optional_operand
+from passes.graph.whole_slices import constant_entries, takes_all
 from passes.reading.entry_reads import number_at
 from passes.reading.integer_reads import INTEGERS, NumberReader
 from passes.reading.integers import Linear
-from passes.reading.number_order import greatest, is_nonnegative
-from passes.reading.vector_reads import lowest
+from passes.reading.last_iteration import is_never_negative
+from passes.reading.number_order import greatest
 
 __all__ = ["END", "made_along", "made_size"]
 
@@ -68,7 +69,7 @@ def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
         return None
     by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
     inside = (start, end - start, size - end)
-    is_known = by_one and all(is_nonnegative(lowest(n, evaluator.last)) for n in inside)
+    is_known = by_one and all(is_never_negative(evaluator, n) for n in inside)
     return end - start if is_known else None
 
 
@@ -122,7 +123,8 @@ def made_along(
         case "Transpose":
             return operand(node, 0), node.attributes.get_ints("perm", range(rank)[::-1])[axis]
         case "Slice":
-            return (operand(node, 0), axis) if _cuts_others(node, axis, rank) else None
+            is_kept = takes_all(node) or _cuts_others(node, axis, rank)
+            return (operand(node, 0), axis) if is_kept else None
         case "Split":
             is_cut = node.attributes.get_int("axis", 0) % rank == axis
             return None if is_cut else (operand(node, 0), axis)
@@ -177,5 +179,5 @@ def _picked_along(
 
 def _cuts_others(node: ir.Node, axis: int, rank: int) -> bool:
     """Whether a node is a Slice that cuts other axes than one, by constants."""
-    axes = constant_value(optional_operand(node, 3))
+    axes = constant_entries(optional_operand(node, 3))
     return axes is not None and axis not in {int(a) % rank for a in axes.reshape(-1)}

@@ -62,14 +62,20 @@ def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) 
 
 
 def _takes_one_row(evaluator: NumberReader, value: ir.Value | None) -> bool:
-    """Whether a Slice along the first axis takes one row, and there is such a row."""
+    """Whether a Slice along the first axis takes one row, and there is such a row.
+
+    A Slice of that from 0 on takes it, too: TensorFlow's exporter writes ``x[i][None]`` so.
+    """
     node = made_by(value, "Slice")
     if node is None or evaluator.number(optional_operand(node, 3)) != Linear(0):
         return False
     start, end = (evaluator.number(v) for v in node.inputs[1:3])
     step = Linear(1) if optional_operand(node, 4) is None else evaluator.number(node.inputs[4])
-    size = size_along(evaluator, operand(node, 0), 0)
-    if start is None or end is None or step is None or size is None:
+    if start is None or end is None or step is None:
         return False
+    takes_first = start == Linear(0) and step == Linear(1) and is_nonnegative(end - 1)
+    if takes_first and _takes_one_row(evaluator, operand(node, 0)):
+        return True
+    size = size_along(evaluator, operand(node, 0), 0)
     is_one = is_nonnegative(start) and takes_one(start, end, step)
-    return is_one and evaluator.is_within(start, size)
+    return is_one and size is not None and evaluator.is_within(start, size)

@@ -203,7 +203,7 @@ def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> L
     open_functions(model, [body])
     _check_operators(body, model, opset)
     to_opset_form([*body], opset)
-    type_body(body, writer.typings, model)
+    type_body(body, writer.typings, model, writer.trips.bound - 1)
     writer.speculated.check(writer.typings.proven)
     return found
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from passes.folding import Folder
 from passes.graph.graphs import (
     captured_values,
     constant_value,
@@ -19,6 +20,7 @@ from passes.graph.graphs import (
     walk_nodes,
 )
 from passes.graph.names import name_values_apart
+from passes.reading.integers import Linear
 from passes.site import MapSite
 from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.corrected_nodes import correct_nodes, counted_values
@@ -43,7 +45,12 @@ _Erase: TypeAlias = Callable[[onnx.GraphProto], object]
 
 
 def type_body(
-    body: ir.Graph, typings: Typings, model: ir.Model, *, is_declared: bool = False
+    body: ir.Graph,
+    typings: Typings,
+    model: ir.Model,
+    last: Linear | None = None,
+    *,
+    is_declared: bool = False,
 ) -> None:
     """Infer the types of a body anew, from those of its inputs and of what it captures.
 
@@ -54,12 +61,13 @@ def type_body(
         body: The body.
         typings: Both typings; they know the inputs, and gain the other values.
         model: Tells the versions.
+        last: The number of the last sample, if the first input is the number of the sample.
         is_declared: Whether the declared typing believes what the values of the body declare;
             the body of a Loop declares nothing.
     """
-    _type_body(body, typings.declared, model, _nothing if is_declared else _erase_all)
+    _type_body(body, typings.declared, model, _nothing if is_declared else _erase_all, last)
     if typings.proven is not typings.declared:
-        _type_body(body, typings.proven, model, erase_body if is_declared else _erase_all)
+        _type_body(body, typings.proven, model, erase_body if is_declared else _erase_all, last)
     # Inference stops where declared shapes contradict each other, which may be false.
     for value in (out for node in walk_nodes(body) for out in node.outputs):
         if typings.declared[value].type is None:
@@ -166,7 +174,13 @@ def _erase_all(body: onnx.GraphProto) -> None:
     del body.value_info[:]
 
 
-def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> None:
+def _type_body(
+    body: ir.Graph,
+    typing: Typing,
+    model: ir.Model,
+    erase: _Erase,
+    last: Linear | None = None,
+) -> None:
     """Enter the types of a body from those of its inputs and captured values.
 
     Args:
@@ -174,11 +188,13 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -
         typing: The table.
         model: Tells the versions.
         erase: What becomes of the types that the body declares.
+        last: See `type_body`.
     """
+    index = None if last is None else body.inputs[0]
     whole = _as_model(body, typing, model, erase)
     _read(typing, body, infer(whole).graph)
     computes = not operators_in(body).isdisjoint(COMPUTED)
-    while computes and show_computed(body, whole.graph, typing):
+    while computes and show_computed(body, whole.graph, Folder(typing, index, last)):
         _read(typing, body, infer(whole).graph)
 
 

@@ -16,12 +16,11 @@ import onnx_ir as ir
 from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import operands, optional_operand
-from passes.typing.corrections import is_whole
+from passes.graph.whole_slices import takes_all
 from passes.typing.made_shapes import MAKERS, show_made_shape
-from passes.typing.needed_places import show_one_place
+from passes.typing.needed_places import show_places
 from passes.typing.protos import subgraph_pairs
 from passes.typing.stand_ins import stand_in_cut
-from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
 
@@ -32,29 +31,25 @@ COMPUTED = ("Div", "Mod", "Pad", *_BY_NUMBERS)
 """Operators whose numbers, or whose bounds or shapes, inference does not compute."""
 
 
-def show_computed(graph: ir.Graph, proto: onnx.GraphProto, typing: Typing) -> bool:
+def show_computed(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
     """Write numbers that follow from known dimensions as constants, for inference only.
 
     Args:
         graph: A graph.
         proto: The same for inference.
-        typing: What inference has found so far.
+        folder: Knows what inference has found so far.
 
     Returns:
         Whether there was such a number, so that inference may find more.
     """
-    return _show(graph, proto, Folder(typing))
-
-
-def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
     found = False
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in subgraph_pairs(node, node_proto):
-            found |= _show(inner, inner_proto, folder)
+            found |= show_computed(inner, inner_proto, folder)
         if is_operator(node, ("Div", "Mod")):
             found |= _show_quotient(node, node_proto, folder)
         elif is_operator(node, tuple(_BY_NUMBERS)) and _is_open(node, folder):
-            if node.op_type == "Slice" and show_one_place(node, node_proto, folder):
+            if node.op_type == "Slice" and show_places(node, node_proto, proto, folder):
                 found = True
             elif node_proto.op_type != "Gather":
                 found |= _show_operands(node, node_proto, proto, folder) or show_made_shape(
@@ -68,7 +63,7 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
 def _is_open(node: ir.Node, folder: Folder) -> bool:
     """Whether a node may have more dimensions than inference has found."""
     if node.op_type == "Slice":
-        return len(node.inputs) > 2 and not is_whole(node)
+        return len(node.inputs) > 2 and not takes_all(node)
     dims = folder.dims(node.outputs[0])
     return dims is None or not all(isinstance(dim, int) for dim in dims)
 

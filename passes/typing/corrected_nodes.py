@@ -15,7 +15,8 @@ from passes.graph.graphs import (
     walk_nodes,
     with_subgraphs,
 )
-from passes.typing.corrections import axes_of_cut, counted_axis, is_whole, pass_whole
+from passes.graph.whole_slices import takes_all
+from passes.typing.corrections import axes_of_cut, counted_axis, pass_whole
 from passes.typing.protos import subgraph_pairs
 from passes.typing.stand_ins import (
     stand_in_contracted,
@@ -75,7 +76,7 @@ def correct_nodes(
         elif node.op_type in _POOLS:
             if _rounds_up(node):
                 stand_in_pooled(node_proto)
-        elif is_whole(node):
+        elif takes_all(node):
             pass_whole(node_proto)
         elif (axes := axes_of_cut(node)) is not None:
             stand_in_cut(node_proto, axes)

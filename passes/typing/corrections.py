@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Sequence
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, only_number, operand, shaped
+from passes.graph.whole_slices import constant_entries
 from passes.typing.protos import graphs_of, is_written, types_of
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "axes_of_cut",
     "counted_axis",
     "hide_first_elements",
-    "is_whole",
     "pass_whole",
 ]
 
@@ -67,32 +66,6 @@ def _has_element_shape(type_: onnx.TypeProto) -> bool:
     )
 
 
-_END = np.iinfo(np.int32).max
-_AROUND = ("Unsqueeze", "Squeeze", "Reshape")
-"""Operators that change nothing about one number."""
-
-
-def is_whole(node: ir.Node) -> bool:
-    """Whether a node is a Slice from 0 to behind any end in steps of 1, by constants."""
-    if not is_operator(node, "Slice") or len(node.inputs) < 3:
-        return False
-    starts, ends = _constant(node.inputs[1]), _constant(node.inputs[2])
-    if starts is None or ends is None or starts.any() or not (ends >= _END).all():
-        return False
-    given = [*node.inputs, None, None][4]
-    steps = np.ones(1) if given is None else _constant(given)
-    return steps is not None and bool((steps == 1).all())
-
-
-def _constant(value: ir.Value | None) -> np.ndarray | None:
-    """Return a constant, or one number that only gains or loses axes."""
-    found, node = constant_value(value), made_by(value, *_AROUND)
-    if found is not None or node is None:
-        return found
-    inner = _constant(node.inputs[0])
-    return inner if inner is not None and inner.size == 1 else None
-
-
 def axes_of_cut(node: ir.Node) -> Sequence[int] | None:
     """Return the axes that a Slice or crop by unknown bounds names, None for all else.
 
@@ -109,7 +82,7 @@ def axes_of_cut(node: ir.Node) -> Sequence[int] | None:
         return None
     if len(given) < 3:
         return []
-    axes = _constant(given[2])
+    axes = constant_entries(given[2])
     return None if axes is None or not axes.size else [int(axis) for axis in axes.reshape(-1)]
 
 
@@ -130,7 +103,7 @@ _WHOLE_TYPES = frozenset({int(ir.DataType.INT32), int(ir.DataType.INT64)})
 
 def asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
     """Return the dimension that one number is, as its tensor and its axis."""
-    while (around := made_by(value, *_AROUND, "Cast")) is not None:
+    while (around := made_by(value, "Reshape", "Squeeze", "Unsqueeze", "Cast")) is not None:
         if around.op_type == "Cast" and around.attributes.get_int("to", 0) not in _WHOLE_TYPES:
             return None
         value = operand(around, 0)

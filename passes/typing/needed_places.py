@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -20,10 +21,12 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
+from passes.graph.whole_slices import constant_entries
 from passes.reading.integer_reads import FAR, NumberReader
+from passes.reading.made_sizes import made_size
 from passes.typing.value_types import Typing
 
-__all__ = ["may_lack_place", "needs_one", "show_one_place"]
+__all__ = ["may_lack_place", "needs_one", "show_places"]
 
 _ROW_BY_ROW = frozenset(
     {"Abs", "Add", "Cast", "Clip", "Div", "Exp", "Identity", "Mul", "Neg", "Relu", "Sigmoid"}
@@ -130,17 +133,49 @@ def _is_size(
     return False
 
 
-def show_one_place(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
-    """Let inference take a Slice of one place for a Gather, if nothing runs without a place."""
-    axis = None if proto.op_type == "Gather" else _axis_of_place(node, folder)
-    if axis is None:
+def show_places(
+    node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
+) -> bool:
+    """Let inference take a Slice of so many places for a Gather.
+
+    It is one place, if nothing runs without it, or a window that lies within the data.
+    """
+    if proto.op_type == "Gather":
         return False
+    axis = _axis_of_place(node, folder)
+    if axis is not None:
+        _as_gather(node, proto, name_of(operand(node, 1)), axis)
+        return True
+    window = _window(node, folder)
+    if window is None:
+        return False
+    places = np.zeros(window[1], np.int64)
+    name = f"{name_of(node.outputs[0])}/places"
+    graph.initializer.append(onnx.numpy_helper.from_array(places, name))
+    _as_gather(node, proto, name, window[0])
+    return True
+
+
+def _as_gather(node: ir.Node, proto: onnx.NodeProto, places: str, axis: int) -> None:
     proto.domain, proto.op_type = "", "Gather"
     del proto.input[:]
     del proto.attribute[:]
-    proto.input.extend([name_of(operand(node, 0)), name_of(operand(node, 1))])
+    proto.input.extend([name_of(operand(node, 0)), places])
     proto.attribute.append(onnx.helper.make_attribute("axis", axis))
-    return True
+
+
+def _window(node: ir.Node, folder: Folder) -> tuple[int, int] | None:
+    """Return along which axis a Slice cuts windows of one size in all iterations, and the size."""
+    axes = constant_entries(optional_operand(node, 3))
+    rank = folder.rank(operand(node, 0))
+    if folder.last is None or axes is None or axes.size != 1 or not rank:
+        return None
+    axis = int(axes.item()) % rank
+    dims = folder.dims(node.outputs[0])
+    if dims is not None and isinstance(dims[axis], int):
+        return None
+    size = made_size(folder, node.outputs[0], axis)
+    return None if size is None or size.number is None else (axis, size.number)
 
 
 def may_lack_place(node: ir.Node, typing: Typing) -> bool:

@@ -14,6 +14,7 @@ import dataclasses
 import onnx
 import onnx_ir as ir
 
+from passes.folding import Folder
 from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.promises import Promises
@@ -104,7 +105,7 @@ def _type_named(
         inferred = infer(proto)
     typing = _read_inferred(model, proto, inferred, proven=proven)
     computes = not present.isdisjoint(COMPUTED)
-    while computes and show_computed(model.graph, proto.graph, typing):
+    while computes and show_computed(model.graph, proto.graph, Folder(typing)):
         inferred = infer(proto)
         typing = _read_inferred(model, proto, inferred, proven=proven)
     if maps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.typing.corrections import is_whole
+from passes.graph.whole_slices import takes_all
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[N,3] x, int64[1] n) => (float[?,?] y)
@@ -31,8 +31,8 @@ CASES = {
 @pytest.mark.parametrize(("text", "whole"), CASES.items(), ids=CASES)
 def test_whole(text: str, whole: bool) -> None:
     *_, node = ir.from_onnx_text(TEXT % text.replace(", )", ', "")')).graph
-    assert is_whole(node) is whole
+    assert takes_all(node) is whole
 
 
 def test_an_old_slice_is_none() -> None:
-    assert not is_whole(ir.node("Slice", [ir.Value(name="x")], {"starts": [0], "ends": [9]}))
+    assert not takes_all(ir.node("Slice", [ir.Value(name="x")], {"starts": [0], "ends": [9]}))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.counted_numbers import ALONE
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.living import Apart
@@ -22,6 +21,7 @@ from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graph.graphs import captured_values, constant_value, is_default_domain
 from passes.graph.made import only_number, skip_identities
+from passes.reading.last_iteration import ALONE
 
 __all__ = ["loop_of_samples"]
 

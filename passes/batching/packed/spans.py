@@ -27,6 +27,7 @@ from passes.graph.graphs import constant_value
 from passes.graph.made import operand
 from passes.reading.entry_reads import number_at
 from passes.reading.integers import ITERATION, Linear
+from passes.reading.last_iteration import most
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import Bounds
 
@@ -140,8 +141,8 @@ def _width(ctx: Context, node: ir.Node, axis: int, place: int) -> Linear | None:
     first, last = (number_at(ctx.numbers, operand(node, i), place) for i in (1, 2))
     if size is None or first is None or last is None or not is_nonnegative(first):
         return None
-    width, most = last - first, ctx.numbers.most(last)
-    if not is_nonnegative(width) or most is None or not is_nonnegative(size - most):
+    width, end = last - first, most(ctx.numbers, last)
+    if not is_nonnegative(width) or end is None or not is_nonnegative(size - end):
         return None
     return width if ctx.numbers.is_shared(width) and ITERATION not in width.atoms() else None
 

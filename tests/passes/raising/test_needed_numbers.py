@@ -15,7 +15,8 @@ from tests.passes.loops import model, read, rows, same
 pytestmark = pytest.mark.quick
 
 TEXT = """g (float[N,4] x, int32[K] k, float[5] h) => (float[5] y)
-  <bool go = {1}, int64[1] zero1 = {0}, int64[1] one1 = {1}, int64 one = {1}>
+  <bool go = {1}, int64[1] zero1 = {0}, int64[1] one1 = {1}, int64 one = {1},
+   int64[1] many = {1000000000}>
 { shape = Shape <start = 0, end = 1> (x) n = Squeeze (shape, zero1)
   y = Loop (n, go, h) <body = b (int64 i, bool c, float[5] s) => (bool d, float[5] s2) {
     e = Gather (x, i) t = ReduceSum <keepdims = 0> (e) u = Unsqueeze (t, zero1)
@@ -25,6 +26,9 @@ CASES = {
     "rows of a place": "at = Unsqueeze (number, zero1) places = Cast <to = 7> (at)",
     "places of a row": "at = Cast <to = 7> (number) places = Unsqueeze (at, one1)",
     "places of a row of its own": "row = Slice (x, i1, i2, zero1) at = Cast <to = 7> (number) "
+    "places = Unsqueeze (at, one1)",
+    "places of all of a row of its own": "one_row = Slice (x, i1, i2, zero1) "
+    "row = Slice (one_row, zero1, many, zero1) at = Cast <to = 7> (number) "
     "places = Unsqueeze (at, one1)",
 }
 
@@ -90,3 +94,11 @@ def test_rows_of_another_tensor_may_be_fewer() -> None:
     assert found.loops == 1
     feeds = [{**_feed(3, n), "w": rows(n, 4), "h": rows(5, 4, seed=1)} for n in (2, 3)]
     assert same(before, found.model, *feeds) == 2
+
+
+def test_nothing_behind_a_row_is_not_one_row() -> None:
+    text = TEXT.replace("PLACES", CASES["places of all of a row of its own"])
+    text = text.replace("(one_row, zero1, many", "(one_row, one1, many")
+    text = text.replace("float[5] ", "float[5,4] ").replace("places, u)", "places, row)")
+    found = read(model(text, 18))
+    assert found.loops == 1

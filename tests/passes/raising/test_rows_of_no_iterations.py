@@ -103,3 +103,32 @@ def test_rows_of_known_size_need_no_branch() -> None:
     known = (COLLECTS + text).replace("D] ", "3] ").replace("OUTPUTS", outputs)
     after = rewrite(model(known + "}", 18), strategy="fuse").model
     assert [n.op_type for n in after.graph.node if n.op_type in ("If", "Loop")] == ["Loop"]
+
+
+CUT = """g (float[N,M] x, int64[B,2] at, int64[2] size) => (float[?,?,?] y) {
+  zero = Constant <value = int64 {0}> () yes = Constant <value = bool {1}> ()
+  axes = Constant <value = int64[2] {0, 1}> ()
+  dims = Shape (at) n = Gather (dims, zero)
+  y = Loop (n, yes) <body = one (int64 i, bool c) => (bool d, float[DIMS] o) {
+    d = Identity (c) s = Gather (at, i) e = Add (s, size) LINES }> }"""
+OF_ONE_AXIS = """first = Constant <value = int64[1] {0}> () b = Gather (s, first)
+  f = Gather (e, first) o = Slice (x, b, f, first)"""
+
+
+@pytest.mark.parametrize("declared", ["2,3", "2,?", "?,3", "?,?"])
+@pytest.mark.parametrize(
+    "lines", ["o = Slice (x, s, e, axes)", OF_ONE_AXIS], ids=["both axes", "the first axis"]
+)
+def test_cuts_have_the_declared_size(lines: str, declared: str) -> None:
+    before = model(CUT.replace("DIMS", declared).replace("LINES", lines), 18)
+    after = rewrite(before, strategy="fuse").model
+    assert not any(node.op_type == "Loop" for node in after.graph.node)
+    places = [[], [[1, 0]], [[0, 0], [2, 1], [1, 1]]]
+    feeds = [
+        {"x": rows(5, 3), "at": np.array(at, np.int64).reshape(-1, 2), "size": np.array([2, 3])}
+        for at in places
+    ]
+    feeds[2]["x"] = rows(5, 4)
+    assert same(before, after, *feeds[:2], open_rows=True) == 2
+    if "Slice (x, s, e, axes)" in lines:
+        assert same(before, after, feeds[2]) == 1

@@ -1,0 +1,35 @@
+"""Slices that take all of a tensor, as PyTorch's exporter writes ``x[:, 2:]`` axis by axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.graph.graphs import constant_value, is_operator
+
+__all__ = ["constant_entries", "takes_all"]
+
+_END = np.iinfo(np.int32).max
+_AROUND = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
+"""Operators that change nothing about one number."""
+
+
+def takes_all(node: ir.Node) -> bool:
+    """Whether a node is a Slice from 0 to behind any end in steps of 1, by constants."""
+    if not is_operator(node, "Slice") or len(node.inputs) < 3:
+        return False
+    starts, ends = constant_entries(node.inputs[1]), constant_entries(node.inputs[2])
+    if starts is None or ends is None or starts.any() or not (ends >= _END).all():
+        return False
+    given = [*node.inputs, None, None][4]
+    steps = np.ones(1) if given is None else constant_entries(given)
+    return steps is not None and bool((steps == 1).all())
+
+
+def constant_entries(value: ir.Value | None) -> np.ndarray | None:
+    """Return a constant, or one number that only gains or loses axes."""
+    found, node = constant_value(value), None if value is None else value.producer()
+    if found is not None or not is_operator(node, _AROUND):
+        return found
+    inner = constant_entries(node.inputs[0])
+    return inner if inner is not None and inner.size == 1 else None

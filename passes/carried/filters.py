@@ -14,8 +14,8 @@ from passes.carried.appends import (
     has_no_rows,
     like_initial,
 )
-from passes.carried.first_elements import first_elements
 from passes.carried.joined import Joined, same_dims
+from passes.carried.joined_elements import first_elements
 from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
 from passes.loops.forms import SPLITTABLE

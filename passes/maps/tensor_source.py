@@ -16,11 +16,13 @@ from passes.graph.made import repeated_number
 from passes.maps.element_source import ElementSource, Read, typed
 from passes.maps.slice_reads import (
     SlicesOfOne,
+    checked_sizes,
     in_slices,
     prepare_slices,
     prepare_slices_of_one,
+    sizes_by,
+    starts_by,
 )
-from passes.maps.slice_sizes import checked_sizes, sizes_by, starts_by
 from passes.typing import Typing, ValueType
 
 __all__ = ["TensorSource", "reversed_along"]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.moves import (
+    flat_alone,
     read_off,
     read_simply,
     restacked,

@@ -13,9 +13,8 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat import beside
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_reads import read_along
-from passes.batching.flat.moves import read_off, read_simply, restacked, rows_again
+from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, rows_again
 from passes.batching.flat.reducing import reduced
 from passes.batching.layouts import Batched, present
 from passes.batching.places import places_in_all

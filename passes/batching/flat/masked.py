@@ -16,10 +16,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import (
+    flat_alone,
     read_off,
     restacked,
     stacked_rule,

@@ -17,6 +17,7 @@ from passes.graph.drafts import drafting
 
 __all__ = [
     "entry",
+    "flat_alone",
     "has_fill",
     "one_place_each",
     "read_if_simple",
@@ -30,6 +31,22 @@ __all__ = [
     "turned",
     "with_axis_in_grid",
 ]
+
+
+def flat_alone(
+    ctx: Context, operands: Sequence[Operand], name: str
+) -> tuple[Batched, FlatSamples]:
+    """Return the first operand, which is flat, and how its samples are read.
+
+    Raises:
+        Decline: It is not, or another one differs from sample to sample.
+    """
+    x = ctx.operand(operands, 0, name)
+    others = [o for o in operands[1:] if o is not None]
+    if x.flat is None or not all(o.is_shared for o in others):
+        detail = f"more than its {name} differs from sample to sample"
+        raise Decline(Code.BATCHED_OPERAND, detail)
+    return x, x.flat
 
 
 def one_place_each(flat: FlatSamples) -> bool:

@@ -9,8 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.alone import flat_alone
-from passes.batching.flat.moves import restacked, rows_again
+from passes.batching.flat.moves import flat_alone, restacked, rows_again
 from passes.batching.flat.reducing import reduced
 from passes.batching.flat.spreading import aligned
 from passes.batching.layouts import Batched

@@ -16,11 +16,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import places
 from passes.batching.flat.formula import integers
 from passes.batching.flat.masked import cut_to, lengths_of, masked
 from passes.batching.flat.moves import (
+    flat_alone,
     one_place_each,
     read_off,
     restacked,

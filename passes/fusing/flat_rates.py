@@ -91,8 +91,8 @@ def rows_by_number(walk: BatchInterpreter, node: ir.Node, value: ir.Value) -> Ba
         value: The flat value that it reads.
     """
     made, given = walk.read(node.outputs[0]), walk.read(value)
-    assert made.flat is not None and given.flat is not None
-    return None if made.flat.grid.rank < given.flat.grid.rank else made
+    assert given.flat is not None
+    return None if made.own_flat.grid.rank < given.flat.grid.rank else made
 
 
 INDEX = 40

@@ -192,7 +192,5 @@ def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: O
     value = c.value
     if c.is_stacked:
         value = ctx.squeeze(value, [1]) if c.rank == 2 else ctx.padded_rank(c, 1)
-        assert a.lengths is not None
-        value = ctx.op("Gather", [value, a.lengths.samples], {"axis": 0})
-    assert a.lengths is not None
-    return ctx.packed(ctx.op("Add", [made.value, value]), a.lengths)
+        value = ctx.op("Gather", [value, a.own_lengths.samples], {"axis": 0})
+    return ctx.packed(ctx.op("Add", [made.value, value]), a.own_lengths)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product
-from passes.batching.rows_by_steps import lengths_of_rows
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 from passes.reading.integers import Linear

@@ -139,8 +139,7 @@ class TensorSource(ElementSource):
 
     def length_key(self, typing: Typing) -> object:
         """See `ElementSource.length_key`."""
-        dims = typing.dims(self.tensor)
-        dim = self._dim(typing)
+        dims, dim = typing.dims(self.tensor), self._dim(typing)
         if self.split is None:
             if dims is None:
                 return self.tensor, self.axis

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import alike
@@ -21,7 +22,6 @@ from passes.batching.flat.row_positions import coordinates, row_positions
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, laid_in_order, on_first, sides_of
 from passes.batching.layouts import Batched, Layout, flats_of, present
-from passes.batching.rows_by_steps import lengths_of_rows
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 

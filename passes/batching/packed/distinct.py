@@ -18,11 +18,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.counted_rows import lengths_of_rows
 from passes.batching.layouts import Batched
 from passes.batching.merging import sample_numbers, volume
 from passes.batching.packed.reshaping import flattened
 from passes.batching.packed.row_by_row import crosses, packed_data, sample_axis
-from passes.batching.rows_by_steps import lengths_of_rows
 from passes.decisions import Code, Decline
 
 __all__ = ["unique", "unique_rows"]

@@ -210,8 +210,7 @@ class TensorSource(ElementSource):
         if self.split is not None:
             return self._stack_slices(builder, typing)
         value = self.tensor
-        if self.is_reversed:
-            value = reversed_along(builder, value, self.axis)
+        value = reversed_along(builder, value, self.axis) if self.is_reversed else value
         if self.axis == 0 and not self.keepdims:
             return value
         if rank is None:
@@ -284,8 +283,7 @@ class TensorSource(ElementSource):
 
     def _stack_slices(self, builder: Builder, typing: Typing) -> ir.Value | None:
         """Cut axis ``a`` of size ``B * c`` into ``[B, c]`` and bring ``B`` to the front."""
-        dims = typing.dims(self.tensor)
-        size = self._even_size(typing)
+        dims, size = typing.dims(self.tensor), self._even_size(typing)
         if dims is None or size is None:
             return None
         axis = self.axis % len(dims)

@@ -1,7 +1,4 @@
-"""Numbers that a graph picks from vectors: by Gather and Slice, at known and at counted places.
-
-A Slice of one place fails where there is no such place.
-"""
+"""Numbers that a graph picks from vectors: by Gather and Slice, at known and at counted places."""
 
 from __future__ import annotations
 
@@ -9,75 +6,18 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import axes_of, made_by, only_number, operand, optional_operand
-from passes.reading.integer_reads import FAR, INTEGERS, NumberReader, Numbers, size_along
+from passes.graph.made import made_by, only_number, operand, optional_operand
+from passes.reading.integer_reads import (
+    INTEGERS,
+    NumberReader,
+    Numbers,
+    size_along,
+)
 from passes.reading.integers import Atom, Entry, IterationNumber, Linear
 from passes.reading.number_order import is_nonnegative
+from passes.reading.one_place import needs_one_number, takes_one
 
 __all__ = ["gather_numbers", "lowest", "slice_numbers"]
-
-
-def takes_one(start: Linear, end: Linear, step: Linear) -> bool:
-    """Whether a Slice takes one entry, or the first of many that lie far from each other.
-
-    What ends farther than any dimension reaches ends behind whatever place is within the vector.
-
-    Args:
-        start: The first place.
-        end: The first place behind the last one.
-        step: From one place to the next.
-    """
-    if step.number == 1:
-        return (end - start).number == 1
-    # TensorFlow's exporter writes x[i] so.
-    ends_behind = is_nonnegative(end - FAR) or is_nonnegative(end - start - 1)
-    return (step.number or 0) >= FAR and ends_behind
-
-
-def needs_one_number(evaluator: NumberReader, vector: ir.Value) -> bool:
-    """Whether all readers of a vector fail where it is empty, and there are some.
-
-    One in a branch fails only where the branch is taken.
-
-    Args:
-        evaluator: Knows numbers and dimensions.
-        vector: The vector.
-    """
-    readers = [use.node for use in vector.uses()]
-    if not readers or vector.is_graph_output():
-        return False
-    maker = vector.producer()
-    beside = all(maker is not None and node.graph is maker.graph for node in readers)
-    return beside and all(_fails_on_nothing(evaluator, node, vector) for node in readers)
-
-
-def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) -> bool:
-    """Whether a node fails where a vector is empty: it squeezes it, or scatters one row by it."""
-    if is_operator(node, "Squeeze"):
-        return axes_of(node) is not None
-    if is_operator(node, ("Cast", "Unsqueeze")) and node.inputs[0] is vector:
-        return needs_one_number(evaluator, node.outputs[0])
-    if not is_operator(node, "ScatterND") or node.inputs[1] is not vector:
-        return False
-    dims, made = evaluator.dims(node.inputs[2]), made_by(node.inputs[2], "Unsqueeze")
-    is_grown = made is not None and axes_of(made) == [0]
-    is_one = is_grown or (dims or ())[:1] == (1,)
-    return is_one or _takes_one_row(evaluator, node.inputs[2])
-
-
-def _takes_one_row(evaluator: NumberReader, value: ir.Value | None) -> bool:
-    """Whether a Slice along the first axis takes one row, and there is such a row."""
-    node = made_by(value, "Slice")
-    if node is None or evaluator.number(optional_operand(node, 3)) != Linear(0):
-        return False
-    start, end = (evaluator.number(v) for v in node.inputs[1:3])
-    step = Linear(1) if optional_operand(node, 4) is None else evaluator.number(node.inputs[4])
-    size = size_along(evaluator, operand(node, 0), 0)
-    if start is None or end is None or step is None or size is None:
-        return False
-    is_one = is_nonnegative(start) and takes_one(start, end, step)
-    return is_one and evaluator.is_within(start, size)
-
 
 _LONGEST = 1 << 24
 

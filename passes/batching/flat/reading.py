@@ -97,7 +97,8 @@ def _number(ops: Operators, rows: ir.Value, flat: FlatSamples, at: int) -> ir.Va
 
 def flat_alike(ops: Operators, x: Batched) -> ir.Value:
     """Return flat samples as ``[B, *s]``; it is an error at run time if their shapes differ."""
-    flat = x.own_flat
+    flat = x.flat
+    assert flat is not None
     flags, checked = [], flat.grid.column(0)
     for axis, at in enumerate(flat.order):
         if flat.is_ragged(axis):

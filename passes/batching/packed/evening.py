@@ -39,7 +39,8 @@ def evened(ctx: Context, output: Output, rank: int | None) -> Output:
 
 def stacked_alike(ops: Operators, x: Batched) -> ir.Value:
     """Return packed samples stacked; it is an error at run time if their lengths differ."""
-    lengths = x.own_lengths
+    lengths = x.lengths
+    assert lengths is not None
     differs = ops.op("Not", [ops.op("Equal", [lengths.value, lengths.longest])])
     count = ops.op("Shape", [failing_where(ops, lengths.value, [differs])])
     return _stacked(ops, x.value, [count, lengths.longest], x.axis, x.rank)

@@ -40,13 +40,14 @@ def recurrent_rows(
     others = [o for o in operands[1:] if o is not None]
     if any(o.is_packed for o in others):
         raise Decline(Code.RAGGED, "what belongs to X differs in length")
+    assert x.lengths is not None
     if node.attributes.get_int("layout", 0):
         raise Decline(Code.RAGGED, "the axis that differs in length is not its time axis")
     if ctx.optional(operands, _SEQUENCE_LENS) is not None:
         raise Decline(Code.RAGGED, "it has lengths of its own")
     if len(x.dims) != 3:
         raise Decline(Code.UNKNOWN_RANK, "X is not known to have three axes")
-    lengths = x.own_lengths
+    lengths = x.lengths
     width = width_of(ctx, lengths)
     ctx.note_padding(x)
     rows = padded(ctx, x.value, lengths, width)

@@ -72,7 +72,8 @@ def sorted_rows(ctx: Context, node: ir.Node, data: Batched) -> Sequence[ir.Value
         Decline: onnxruntime does not sort numbers of this type.
     """
     _check_type(data)
-    lengths = data.own_lengths
+    lengths = data.lengths
+    assert lengths is not None
     width = width_of(ctx, lengths)
     found = _sorted(ctx, node, data, lengths.starts, width, width)
     return [unpadded(ctx, value, lengths, width) for value in found]
@@ -92,13 +93,14 @@ def _sorted(
 ) -> Sequence[ir.Value]:
     """Return values and places of the first ``most`` rows of each sample: ``[B, most, *rest]``."""
     assert data.dtype is not None
+    assert data.lengths is not None
     largest = _is_largest(ctx, node)
-    spans = Spans(starts, data.own_lengths.value, data.own_lengths.total)
+    spans = Spans(starts, data.lengths.value, data.lengths.total)
     fill = np.array(_last(data.dtype, is_largest=largest), data.dtype.numpy())
     laid = laid_out(ctx, data.value, spans, width, fill)
     attributes = {"axis": 1, "sorted": 1, **({} if largest else {"largest": 0})}
     found = ctx.builder.node("TopK", [laid, most], attributes, outputs=2).outputs
-    if data.rank > 1 or not data.own_lengths.held_padded:
+    if data.rank > 1 or not data.lengths.held_padded:
         ctx.limit_padding(data)
     return found
 
@@ -114,7 +116,8 @@ def _of_one_number(
     ctx: Context, node: ir.Node, data: Batched, count: Batched, number: Linear | None
 ) -> list[Output]:
     """Return as many rows of each sample; one that has fewer is an error."""
-    lengths = data.own_lengths
+    lengths = data.lengths
+    assert lengths is not None
     most = ctx.op("Reshape", [count.value, ctx.ints(1)])
     flags = []
     if number is None or not is_nonnegative(lengths.size - number):
@@ -128,7 +131,8 @@ def _of_own_numbers(
     ctx: Context, node: ir.Node, data: Batched, count: Batched, number: Linear | None
 ) -> list[Output]:
     """Return a number of rows of each sample; one that has fewer is an error."""
-    lengths = data.own_lengths
+    lengths = data.lengths
+    assert lengths is not None
     if number == lengths.size:
         made = lengths
     else:

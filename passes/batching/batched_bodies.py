@@ -156,4 +156,5 @@ def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.V
 
 
 def form_of(x: Operand) -> BodyForm:
+    """Return the form in which a body takes what an operand holds."""
     return SHARED if x is None or x.is_shared else BodyForm(x.layout, x.lengths, x.axis, x.beside)

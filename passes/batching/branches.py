@@ -189,9 +189,8 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
         if one.flat is not None:
             grid = one.flat.grid.recorded_by(ctx.builder, builders)
             one = dataclasses.replace(one, flat=dataclasses.replace(one.flat, grid=grid))
-            assert one.flat is not None
-            picks = ctx.op("Gather", [flags, one.flat.grid.rows.samples], {"axis": 0})
-            picks = ctx.unsqueeze(picks, range(1, one.rank - one.flat.grid.rank + 1))
+            picks = ctx.op("Gather", [flags, one.own_flat.grid.rows.samples], {"axis": 0})
+            picks = ctx.unsqueeze(picks, range(1, one.rank - one.own_flat.grid.rank + 1))
         elif one.lengths is not None:
             picks = ctx.op("Gather", [flags, one.lengths.samples], {"axis": 0})
             picks = ctx.unsqueeze(picks, range(1, one.rank - one.axis))

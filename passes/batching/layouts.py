@@ -127,6 +127,12 @@ class Batched:
         return self.lengths
 
     @property
+    def own_flat(self) -> FlatSamples:
+        """How flat samples are read off the rows."""
+        assert self.flat is not None
+        return self.flat
+
+    @property
     def dims(self) -> tuple[int | str | None, ...]:
         """The dimensions of one sample.
 

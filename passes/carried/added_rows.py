@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.appends import unsqueezed
-from passes.carried.first_elements import first_elements
+from passes.carried.joined_elements import first_elements
 from passes.carried.pattern import dependent_values, path_through
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope

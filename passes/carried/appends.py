@@ -8,15 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.joined import Joined, same_dims
+from passes.carried.joined import Joined, same_dims, unknown_rank
 from passes.carried.pattern import Pattern, Term, added, dependent_values, path_through
-from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import axes_of, made_by, operand, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 
 __all__ = [
     "ConcatAppend",
@@ -55,8 +53,7 @@ class ConcatAppend(Pattern):
         if dims is not None and self.terms[0].kind == "stacked":
             dims.insert(self.axis % (len(dims) + 1), 1)
         if around is None or dims is None or len(around) != len(dims):
-            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
-            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+            raise unknown_rank(self.carried)
         axis = self.axis % len(around)
         rows = fitting_rows(joined, initial, rows, dims, axis)
         if has_no_rows(initial, axis):

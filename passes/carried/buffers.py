@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows, unsqueezed
-from passes.carried.joined import Joined
+from passes.carried.joined import Joined, unknown_rank
 from passes.carried.pattern import Pattern, Term, added, dependent_values, path_through
 from passes.decisions import Code
 from passes.graph.builder import END
@@ -109,8 +109,7 @@ class RollingBuffer(Pattern):
         if dims is not None and self.is_unsqueezed:
             dims = (*dims[:axis], 1, *dims[axis:])
         if dims is None or around is None or len(dims) != len(around):
-            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
-            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+            raise unknown_rank(self.carried)
         rows = fitting_rows(joined, initial, self._rows(joined), dims, axis)
         parts = [rows, initial] if self.is_turned else [initial, rows]
         return joined.builder.op("Concat", parts, {"axis": axis})

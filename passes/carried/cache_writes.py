@@ -11,16 +11,14 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
-from passes.carried.joined import Joined
+from passes.carried.joined import Joined, unknown_rank
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.uniform import one_number
-from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import either_order, made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CacheWrite", "find_cache_write"]
@@ -58,8 +56,7 @@ class CacheWrite(Pattern):
         builder, initial, (rows,) = joined.builder, self.carried.initial, joined.values
         dims = joined.types[0].dims
         if dims is None:
-            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
-            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+            raise unknown_rank(self.carried)
         rows = fitting_rows(joined, initial, rows, dims, self.axis)
         positions = self._positions(builder)
         if self.mode == "circular":

@@ -14,8 +14,8 @@ from passes.carried.appends import (
     has_no_rows,
     like_initial,
 )
-from passes.carried.first_elements import first_elements
-from passes.carried.joined import Joined, same_dims
+from passes.carried.joined import Joined, same_dims, unknown_rank
+from passes.carried.joined_elements import first_elements
 from passes.carried.pattern import Pattern, Term
 from passes.decisions import Code
 from passes.graph.graphs import is_operator
@@ -73,8 +73,7 @@ class Filter(Pattern):
         initial, dims = self.carried.initial, joined.types[0].dims
         around, is_joined = joined.typing.dims(initial), self.terms[0].kind == "concatenated"
         if around is None or dims is None or len(around) != len(dims) + (not is_joined):
-            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
-            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+            raise unknown_rank(self.carried)
         axis = self.axis % len(around)
         own = [*dims[:axis], None, *dims[axis + is_joined :]]
         if not same_dims(joined.typing, initial, own, axis):

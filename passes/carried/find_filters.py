@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from passes.carried.added_rows import Added, added_row, dependent_in
 from passes.carried.filters import Filter
-from passes.carried.first_elements import first_elements
 from passes.carried.in_branch import in_branch, may_fail_apart
+from passes.carried.joined_elements import first_elements
 from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, added_constant, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist

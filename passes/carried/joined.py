@@ -19,7 +19,7 @@ from passes.reading.not_a_map import NotAMapError
 from passes.reading.trip_count import TripCount
 from passes.typing.value_types import Typing, ValueType
 
-__all__ = ["Joined", "covers", "same_dims", "unproven_shape"]
+__all__ = ["Joined", "covers", "same_dims", "unknown_rank", "unproven_shape"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +148,12 @@ def same_dims(
         return False
     pairs = [pair for i, pair in enumerate(zip(around, dims, strict=True)) if i != beside]
     return all(a == b and typing.is_same_number(a) for a, b in pairs)
+
+
+def unknown_rank(carried: Carried) -> NotAMapError:
+    """Return the error for a carried value whose rank, or that of what it takes, is not known."""
+    detail = f"nothing tells the rank of '{carried.inner.name}'"
+    return NotAMapError(Code.UNKNOWN_RANK, detail, carried.next.producer())
 
 
 def unproven_shape(

@@ -1,4 +1,7 @@
-"""The elements of a list to which each iteration appends one, joined to a tensor."""
+"""The elements of a list to which each iteration appends one, joined to a tensor.
+
+Those that the list begins with stand in front of them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,26 @@ import onnx_ir as ir
 from passes.carried.appends import fitting_rows
 from passes.carried.joined import Joined, same_dims, unproven_shape
 from passes.carried.pattern import Pattern, Term
+from passes.graph.made import made_by, operands
 from passes.reading.iterations import Carried
 
-__all__ = ["JoinedElements"]
+__all__ = ["JoinedElements", "first_elements"]
+
+
+def first_elements(sequence: ir.Value) -> list[ir.Value] | None:
+    """Return the elements of a list in their order, None if they are not known one by one.
+
+    ``SequenceInsert`` without a position adds one at the end. A list that the graph is given, or
+    that another operator makes, has elements that nothing tells.
+    """
+    behind: list[ir.Value] = []
+    while (insert := made_by(sequence, "SequenceInsert")) is not None:
+        sequence, *elements = operands(insert)
+        if len(elements) != 1:
+            return None
+        behind = [*elements, *behind]
+    start = made_by(sequence, "SequenceEmpty", "SequenceConstruct")
+    return None if start is None else [*operands(start), *behind]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import fitting_rows
-from passes.carried.first_elements import first_elements
 from passes.carried.joined import Joined, same_dims
+from passes.carried.joined_elements import first_elements
 from passes.carried.pattern import (
     Pattern,
     Term,

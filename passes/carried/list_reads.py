@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from passes.carried.filters import Filter
-from passes.carried.first_elements import first_elements
-from passes.carried.joined_elements import JoinedElements
+from passes.carried.joined_elements import JoinedElements, first_elements
 from passes.carried.pattern import Term, dependent_values
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, operands, skip_identities

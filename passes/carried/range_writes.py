@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.joined import Joined, covers
+from passes.carried.joined import Joined, covers, unknown_rank
 from passes.carried.pattern import Pattern, Term
 from passes.carried.range_marks import Marked, covered_places, last_writers, rows_of_writers
 from passes.decisions import Code
@@ -71,8 +71,7 @@ class RangedWrites(Pattern):
         """
         rank = joined.typing.rank(self.carried.initial)
         if rank is None:
-            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
-            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+            raise unknown_rank(self.carried)
         return list(range(len(one.ranges), rank))
 
     def check_row(self, joined: Joined, one: One) -> int:

@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.joined import Joined, covers, same_dims
+from passes.carried.joined import Joined, covers, same_dims, unknown_rank
 from passes.carried.pattern import FLOATS, Pattern, Term
 from passes.carried.running import running, total_of, without_one
 from passes.carried.totals import (
@@ -18,11 +18,9 @@ from passes.carried.totals import (
 )
 from passes.carried.weighed import weigh_totals
 from passes.carried.widths import EXTREMES, check_width
-from passes.decisions import Code
 from passes.graph.made import skip_identities
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["FAMILIES", "TYPES", "Reduction"]
 
@@ -227,8 +225,7 @@ class Reduction(Pattern):
             dims = joined.types[at].dims
             own = value if keeps_shape else self._given(joined, at)
             if dims is None or rank is None:
-                detail = f"nothing tells the rank of '{self.carried.inner.name}'"
-                raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+                raise unknown_rank(self.carried)
             if own is value and len(dims) < rank:
                 axes = range(1, 1 + rank - len(dims))
                 own = builder.op("Unsqueeze", [value, builder.ints(*axes)])

@@ -225,11 +225,10 @@ def _cut_packed(
         batch: Number of samples, int64 ``[1]``.
         known: Lengths that were cut before: what was packed alike stays so.
     """
-    assert source.lengths is not None
-    if source.lengths not in known:
-        sizes = builder.op("Slice", [source.lengths.value, builder.ints(0), batch])
+    if source.own_lengths not in known:
+        sizes = builder.op("Slice", [source.own_lengths.value, builder.ints(0), batch])
         sizes = builder.op("Reshape", [sizes, batch], {"allowzero": 1})
-        known[source.lengths] = Lengths(builder, sizes)
-    kept, axis = known[source.lengths], builder.ints(source.axis)
+        known[source.own_lengths] = Lengths(builder, sizes)
+    kept, axis = known[source.own_lengths], builder.ints(source.axis)
     value = builder.op("Slice", [source.value, builder.ints(0), kept.total, axis])
     return _packed(value, kept, source.axis)

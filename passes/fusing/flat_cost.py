@@ -12,8 +12,18 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.batching.walk import BatchInterpreter
-from passes.fusing.flat_rates import AS_THEY_LIE, BY_NUMBER, PLAIN, FormWork, rate_of
-from passes.fusing.flat_reads import FREE, MOVES, is_out_of_order, reads_by_number, rows_by_number
+from passes.fusing.flat_rates import (
+    AS_THEY_LIE,
+    BY_NUMBER,
+    FREE,
+    MOVES,
+    PLAIN,
+    FormWork,
+    is_out_of_order,
+    rate_of,
+    reads_by_number,
+    rows_by_number,
+)
 from passes.site import MapSite
 from passes.typing import ValueType
 from passes.typing.value_types import is_number

@@ -1,21 +1,22 @@
 """Writes what runs where questions are asked first: fused bodies, and loops in other branches.
 
 A map with a guard becomes ``If (shapes are equal) then batched else loop``; one that pays from
-some number of samples on stands in a further If around it.
+some number of samples on stands in a further If around it. A body that pads samples has a loop
+beside it, for samples that would waste too much.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.fusing.bounded import write_bounded
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.questions import Questions
-from passes.graph.builder import Builder
+from passes.graph.builder import Builder, needed_nodes
 from passes.graph.hidden import hide_type
 from passes.loops.copied_loop import copied_loop
 from passes.loops.few_samples import FewSamples, write_by_count
@@ -26,6 +27,59 @@ from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 
 __all__ = ["write_asked", "write_few"]
+
+
+def write_bounded(
+    builder: Builder,
+    fused: FusedBody,
+    typings: Typings,
+    write_loop: Branch,
+    *,
+    asks_sizes: bool,
+) -> Sequence[ir.Value]:
+    """Record a fused body behind an If on what its padding takes, if anything bounds that.
+
+    The lengths that the condition asks for are computed in front of the If.
+
+    Args:
+        builder: Writes the graph.
+        fused: The body.
+        typings: Both typings of the model.
+        write_loop: Writes the map as a loop.
+        asks_sizes: Whether what follows from sizes alone is asked first, before lengths are
+            computed.
+
+    Returns:
+        The value of each result.
+    """
+    limits, early = fused.walk.limits, fused.walk.early if asks_sizes else ()
+    if not limits:
+        return fused.write(builder, typings)
+    inside = Builder(builder.origin, builder.opset)
+    values = fused.write(inside, typings)
+    conditions = [_all_of(inside, flags) for flags in (early, limits) if flags]
+
+    def write_from(branch: Builder, step: int) -> Sequence[ir.Value]:
+        known = needed_nodes(inside.nodes, conditions[:step])
+        if step == len(conditions):
+            branch.nodes.extend(node for node in inside.nodes if node not in known)
+            return values
+        asked = needed_nodes(inside.nodes, [conditions[step]]) - known
+        branch.nodes.extend(node for node in inside.nodes if node in asked)
+        return write_if(
+            branch,
+            fused.site,
+            typings,
+            conditions[step],
+            lambda inner: write_from(inner, step + 1),
+            write_loop,
+        )
+
+    return write_from(builder, 0)
+
+
+def _all_of(builder: Builder, flags: Iterable[ir.Value]) -> ir.Value:
+    return functools.reduce(lambda a, b: builder.op("And", [a, b]), flags)
 
 
 def write_asked(

@@ -69,10 +69,9 @@ def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:
     if x.lengths is not None and result.kind == "stacked":
         _ = x.lengths.longest
     if _becomes_flat(result, x, options):
-        assert x.lengths is not None
-        _ = x.lengths.count
+        _ = x.own_lengths.count
         if x.beside is not None:
-            _ = x.lengths.samples
+            _ = x.own_lengths.samples
     if x.flat is not None:
         x.flat.grid.prepare()
 

@@ -16,11 +16,13 @@ from passes.graph.made import repeated_number
 from passes.maps.element_source import ElementSource, Read, typed
 from passes.maps.slice_reads import (
     SlicesOfOne,
+    checked_sizes,
     in_slices,
     prepare_slices,
     prepare_slices_of_one,
+    sizes_by,
+    starts_by,
 )
-from passes.maps.slice_sizes import checked_sizes, sizes_by, starts_by
 from passes.typing import Typing, ValueType
 
 __all__ = ["TensorSource", "reversed_along"]
@@ -137,8 +139,7 @@ class TensorSource(ElementSource):
 
     def length_key(self, typing: Typing) -> object:
         """See `ElementSource.length_key`."""
-        dims = typing.dims(self.tensor)
-        dim = self._dim(typing)
+        dims, dim = typing.dims(self.tensor), self._dim(typing)
         if self.split is None:
             if dims is None:
                 return self.tensor, self.axis
@@ -209,8 +210,7 @@ class TensorSource(ElementSource):
         if self.split is not None:
             return self._stack_slices(builder, typing)
         value = self.tensor
-        if self.is_reversed:
-            value = reversed_along(builder, value, self.axis)
+        value = reversed_along(builder, value, self.axis) if self.is_reversed else value
         if self.axis == 0 and not self.keepdims:
             return value
         if rank is None:
@@ -283,8 +283,7 @@ class TensorSource(ElementSource):
 
     def _stack_slices(self, builder: Builder, typing: Typing) -> ir.Value | None:
         """Cut axis ``a`` of size ``B * c`` into ``[B, c]`` and bring ``B`` to the front."""
-        dims = typing.dims(self.tensor)
-        size = self._even_size(typing)
+        dims, size = typing.dims(self.tensor), self._even_size(typing)
         if dims is None or size is None:
             return None
         axis = self.axis % len(dims)

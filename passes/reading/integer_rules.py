@@ -12,8 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
-from passes.reading.arithmetic_rules import ARITHMETIC_RULES
-from passes.reading.counting_rules import COUNTING_RULES
+from passes.reading.arithmetic_rules import ARITHMETIC_RULES, COUNTING_RULES
 from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,

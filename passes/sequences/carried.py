@@ -11,8 +11,7 @@ from passes.graph.graphs import is_operator, is_used
 from passes.graph.made import before_identities
 from passes.graph.splice import remove_dead
 from passes.loops.forms import SPLITTABLE
-from passes.sequences.appended import Append, find_append
-from passes.sequences.carried_tensors import carry_joined
+from passes.sequences.carried_tensors import Append, carry_joined, find_append
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import MOST_PIECES
 from passes.sequences.reads import READERS

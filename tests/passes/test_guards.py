@@ -10,7 +10,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from passes.fusing.guards import read_shapes
+from passes.fusing.questions import read_shapes
 from passes.fusing.shape_rows import STEP, Asked
 from passes.graph.builder import Builder
 from passes.graph.hidden import hide_type

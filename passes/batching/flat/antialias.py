@@ -125,8 +125,8 @@ def resampled(ops: Operators, x: Batched, *, may_lack_rows: bool) -> ir.Value:
         x: The samples.
         may_lack_rows: Whether none of them may have a row, so that a spare one is read.
     """
-    flat = x.flat
-    assert flat is not None and flat.sampler is not None and x.dtype is not None
+    flat = x.own_flat
+    assert flat.sampler is not None and x.dtype is not None
     grid, (y, z) = flat.grid, flat.sampler.axes
     tables = tables_of(ops, flat)
     rank = len(flat.order)

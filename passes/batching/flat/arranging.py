@@ -30,10 +30,9 @@ def _data(ctx: Context, operands: Sequence[Operand]) -> Batched:
 def transpose(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Move axes: the rows stay, and the record of their order changes."""
     x = _data(ctx, operands)
-    assert x.flat is not None
-    order = x.flat.order
+    order = x.own_flat.order
     perm = ctx.attribute(node, "perm", range(len(order))[::-1])
-    made = dataclasses.replace(x.flat, order=tuple(order[axis] for axis in perm))
+    made = dataclasses.replace(x.own_flat, order=tuple(order[axis] for axis in perm))
     return [ctx.flat(x.value, made)]
 
 
@@ -48,8 +47,7 @@ def _given(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int
 def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """New axes come last in memory."""
     x = _data(ctx, operands)
-    assert x.flat is not None
-    flat, given = x.flat, _given(ctx, node, operands)
+    flat, given = x.own_flat, _given(ctx, node, operands)
     before = len(flat.order)
     rank = before + len(given)
     added = sorted(a % rank for a in given)
@@ -63,14 +61,12 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Axes of size 1 go; the one along which samples differ where it is the only such axis."""
     x = _with_known_ones(ctx, _data(ctx, operands))
-    assert x.flat is not None
-    if x.flat.has_one_shape and not x.flat.is_plain:
+    if x.own_flat.has_one_shape and not x.own_flat.is_plain:
         return restacked(ctx, node, operands)
-    if x.flat.sampler is not None:
+    if x.own_flat.sampler is not None:
         x = rows_again(ctx, x)
-    assert x.flat is not None
     axes = sorted({a % x.rank for a in _given(ctx, node, operands)})
-    if x.flat.ragged_axis in axes:
+    if x.own_flat.ragged_axis in axes:
         rows = single_rows(ctx, as_packed(ctx, x))
         return [ctx.stacked(ctx.squeeze(rows, [a + 1 for a in axes]))]
     return [_without_axes(ctx, _read_along(ctx, x, axes), axes)]
@@ -78,8 +74,7 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 
 def _with_known_ones(ctx: Context, x: Batched) -> Batched:
     """Return samples whose tables have one place in all of them where their type says so."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     tables = list(flat.tables)
     for axis, at in enumerate(flat.order):
         table = tables[at] if at < flat.grid.rank else None
@@ -90,8 +85,7 @@ def _with_known_ones(ctx: Context, x: Batched) -> Batched:
 
 def _read_along(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
     """Return samples read off their rows if they have a table along one of some axes."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     places = [flat.order[axis] for axis in axes]
     has_table = any(at < flat.grid.rank and flat.tables[at] is not None for at in places)
     return rows_again(ctx, x) if has_table else x
@@ -99,8 +93,7 @@ def _read_along(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
 
 def _without_axes(ctx: Context, x: Batched, axes: Sequence[int]) -> Output:
     """Return samples without some axes of size 1."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     gone, rank = {flat.order[a] for a in axes}, len(flat.order)
     first = flat.grid.rank
     if any(at < first and flat.grid.dims[at] != 1 for at in gone):
@@ -123,11 +116,10 @@ def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
     """
     start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", END)
     x = _data(ctx, operands)
-    assert x.flat is not None
-    wanted = x.flat.order[slice(start, end)]
+    wanted = x.own_flat.order[slice(start, end)]
     if not wanted:
         raise Decline(Code.NO_RULE, "it asks for no axis")
-    if x.flat.has_one_shape:
+    if x.own_flat.has_one_shape:
         sizes = [_size(ctx, x, at) for at in wanted]
         return [ctx.shared(sizes[0] if len(sizes) == 1 else ctx.op("Concat", sizes, {"axis": 0}))]
     columns = _sizes(ctx, x)[slice(start, end)]
@@ -145,8 +137,7 @@ def size(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 def _sizes(ctx: Context, x: Batched) -> list[ir.Value]:
     """Return the size of each sample along each of its axes, int64 ``[B]``."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     found = []
     for at in flat.order:
         size = _size(ctx, x, at)
@@ -157,8 +148,7 @@ def _sizes(ctx: Context, x: Batched) -> list[ir.Value]:
 
 def _size(ctx: Context, x: Batched, at: int) -> ir.Value:
     """Return the size along an axis in memory, int64 ``[1]`` or ``[B]``."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     first = flat.grid.rank
     return flat.size(at) if at < first else ctx.shape(x.value, at - first + 1, at - first + 2)
 
@@ -169,8 +159,7 @@ def eye_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     Of sizes ``[[2, 3], [1, 1]]`` the ones stand in rows 0, 4 and 6 of seven.
     """
     x = ctx.operand(operands, 0, "input")
-    assert x.flat is not None
-    if x.flat.has_one_shape:
+    if x.own_flat.has_one_shape:
         return restacked(ctx, node, operands)
     dtype = ctx.attribute(node, "dtype") or x.dtype
     if dtype is None:

@@ -57,12 +57,10 @@ def read_along(ctx: Context, x: Batched, indices: Batched, axis: int) -> Output:
         indices: The places, of any layout but apart, and of any rank.
         axis: The axis of a sample, not negative.
     """
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     if flat.sampler is not None:
         x = rows_again(ctx, x)
-        flat = x.flat
-        assert flat is not None
+        flat = x.own_flat
     at = flat.order[axis]
     is_ragged = not indices.has_an_axis
     found = _of_samples(ctx, indices) if is_ragged else _even(ctx, indices)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.moves import (
+    flat_alone,
     read_off,
     read_simply,
     restacked,
@@ -40,8 +40,7 @@ def along(default: int) -> Rule:
             return simple
         x, others = _data_and_shared(ctx, operands)
         x, at = _axis_behind(ctx, x, int(ctx.attribute(node, "axis", default)))
-        flat = x.flat
-        assert flat is not None
+        flat = x.own_flat
         axis = at - flat.grid.rank + 1
         new = ctx.same(node, [x.value, *others], {"axis": axis})
         if not ctx.attribute(node, "keepdims", 1):
@@ -59,8 +58,7 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     x, (indices,) = _data_and_shared(ctx, operands)
     found = ctx.operand(operands, 1, "indices")
     x, at = _axis_behind(ctx, x, int(ctx.attribute(node, "axis", 0)))
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     more = found.rank - 1
     (new,) = ctx.same(node, [x.value, indices], {"axis": at - flat.grid.rank + 1})
     order: list[int] = []
@@ -95,16 +93,14 @@ def _axis_behind(ctx: Context, x: Batched, axis: int) -> tuple[Batched, int]:
     Raises:
         Decline: The samples differ along the axis.
     """
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     axis %= len(flat.order)
     if flat.is_ragged(axis):
         raise Decline(Code.RAGGED, "it works along an axis that differs in size")
     if flat.order[axis] >= flat.grid.rank:
         return x, flat.order[axis]
     x = with_rows_of_pixels(ctx, x)
-    assert x.flat is not None
-    return x, x.flat.order[axis]
+    return x, x.own_flat.order[axis]
 
 
 def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
@@ -114,8 +110,7 @@ def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
         Decline: The samples differ along it.
     """
     x, at = _axis_behind(ctx, read_off(ctx, x), -1)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     behind, axes = at - flat.grid.rank + 1, x.rank - flat.grid.rank + 1
     if behind == axes - 1:
         return x
@@ -135,22 +130,19 @@ def trailing(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     if len([value for value in node.outputs if value.name]) > 1:
         raise Decline(Code.NO_RULE, "its means are asked for, too")
     x = with_last_axis_last(ctx, x)
-    assert x.flat is not None
     others = [None if o is None else o.value for o in operands[1:]]
     new = ctx.same(node, [x.value, *others], {"axis": -1})
-    return [ctx.flat(out.value, x.flat) for out in new]
+    return [ctx.flat(out.value, x.own_flat) for out in new]
 
 
 def with_rows_of_pixels(ctx: Context, x: Batched) -> Batched:
     """Return flat samples whose grid has no axis but those along which they differ."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     axes = range(len(flat.order))
     made = turned(
         ctx, x, [*filter(flat.is_ragged, axes), *(a for a in axes if not flat.is_ragged(a))]
     )
-    assert made.flat is not None
-    if made.flat.grid.rank != sum(map(flat.is_ragged, axes)):
+    if made.own_flat.grid.rank != sum(map(flat.is_ragged, axes)):
         raise Decline(Code.RAGGED, "the size of an axis that all share is not known")
     return made
 

@@ -50,10 +50,12 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     cuts = [one for one in cuts if not takes_all(bounds[one], one.step, x.dims[one.axis])]
     if flat.sampler is None:
         for axis in sorted(c.axis for c in cuts if not are_shared and None in bounds[c]):
-            assert x.flat is not None
-            x = x if x.flat.order[axis] < x.flat.grid.rank else with_axis_in_grid(ctx, x, axis)
-        flat = x.flat
-        assert flat is not None
+            x = (
+                x
+                if x.own_flat.order[axis] < x.own_flat.grid.rank
+                else with_axis_in_grid(ctx, x, axis)
+            )
+        flat = x.own_flat
     tables, rows = list(flat.tables), x.value
     for cut in cuts:
         at, known = flat.order[cut.axis], bounds[cut]

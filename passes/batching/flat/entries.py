@@ -80,8 +80,7 @@ def _parts(ctx: Context, data: Batched, positions: Batched) -> Output:
     held, samples, order = parts_of(ctx, data, positions)
     rows, grid = _rows_of(ctx, data)
     found = ctx.op("GatherND", [rows, row_positions(ctx, grid, held, samples)])
-    assert held.flat is not None
-    return ctx.flat(found, dataclasses.replace(held.flat, order=order))
+    return ctx.flat(found, dataclasses.replace(held.own_flat, order=order))
 
 
 def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -39,13 +39,12 @@ def packed_or_stacked(
 
     A sequence that differs along another axis than the first could not become a tensor.
     """
-    assert x.flat is not None
-    if x.flat.has_one_shape:
+    if x.own_flat.has_one_shape:
         value = as_stacked(ops, x)
         return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
-    axis = x.flat.ragged_axis
+    axis = x.own_flat.ragged_axis
     if result.kind == "concatenated":
-        leaves_packed = result.axis % len(x.flat.order) == axis
+        leaves_packed = result.axis % len(x.own_flat.order) == axis
     else:
         leaves_packed = result.kind == "sequence" and not (axis and ends_as_tensor)
     return as_packed(ops, x) if axis is not None and leaves_packed else x

@@ -62,12 +62,11 @@ def _rows(
 
 def packed_laid_out(ops: Operators, x: Batched) -> Batched:
     """Return packed samples as flat ones: a grid of the axes along which they differ."""
-    assert x.lengths is not None
     if x.beside is not None:
-        return _laid_out_by_both(ops, x, x.lengths, x.beside)
+        return _laid_out_by_both(ops, x, x.own_lengths, x.beside)
     memory = [x.axis, *(axis for axis in range(x.rank) if axis != x.axis)]
     value = x.value if not x.axis else ops.op("Transpose", [x.value], {"perm": memory})
-    grid = Grid.of_sides(ops.builder, [x.lengths], x.lengths.count)
+    grid = Grid.of_sides(ops.builder, [x.own_lengths], x.own_lengths.count)
     order = tuple(memory.index(axis) for axis in range(x.rank))
     flat = FlatSamples(grid, order, (None,))
     return dataclasses.replace(x, layout=Layout.FLAT, value=value, lengths=None, axis=0, flat=flat)

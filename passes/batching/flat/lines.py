@@ -47,8 +47,7 @@ class Lines:
     @property
     def flat(self) -> FlatSamples:
         """How the samples are read off the rows."""
-        assert self.x.flat is not None
-        return self.x.flat
+        return self.x.own_flat
 
     @property
     def packed(self) -> Batched:
@@ -116,13 +115,11 @@ def lines_along(ctx: Context, x: Batched, axes: Collection[int]) -> Lines | Batc
     Returns:
         The lines. Where each row has all places along these axes, the samples as plain rows.
     """
-    assert x.flat is not None
-    if has_fill(x.flat) or not x.flat.is_plain:
+    if has_fill(x.own_flat) or not x.own_flat.is_plain:
         x = rows_again(ctx, x)
     wanted = {a % x.rank for a in axes} or set(range(x.rank))
     x = _behind(ctx, x, wanted)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     kept, over = _apart(flat, wanted)
     if not over:
         return x
@@ -132,8 +129,7 @@ def lines_along(ctx: Context, x: Batched, axes: Collection[int]) -> Lines | Batc
 
 def _behind(ctx: Context, x: Batched, wanted: Collection[int]) -> Batched:
     """Return samples of whose grid the axes that are asked for come last."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     kept, over = _apart(flat, wanted)
     if not kept or not over or kept[-1] < over[0]:
         return x

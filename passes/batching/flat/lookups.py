@@ -13,9 +13,8 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat import beside
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_reads import read_along
-from passes.batching.flat.moves import read_off, read_simply, restacked, rows_again
+from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, rows_again
 from passes.batching.flat.reducing import reduced
 from passes.batching.layouts import Batched, present
 from passes.batching.places import places_in_all
@@ -53,8 +52,7 @@ def _looked_up(ctx: Context, data: Batched, indices: Batched, axis: int) -> Outp
     The axis comes first, so that each row finds whole rows; those axes of the data that stood
     before it lie behind the axes of the indices.
     """
-    flat = indices.flat
-    assert flat is not None
+    flat = indices.own_flat
     if data.is_packed and axis != data.axis:
         raise Decline(Code.RAGGED, "it looks up what differs along another axis")
     others = [a for a in range(data.rank) if a != axis]
@@ -83,8 +81,7 @@ def _own_places(
         value: The same with the axis that is read in front.
         indices: The indices.
     """
-    flat = indices.flat
-    assert flat is not None
+    flat = indices.own_flat
     samples = ctx.unsqueeze(flat.grid.rows.samples, range(1, len(flat.order) - flat.grid.rank + 1))
     where = ctx.op("Cast", [indices.value], {"to": int(ir.DataType.INT64)})
     if data.lengths is not None:
@@ -108,8 +105,7 @@ def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     if x.flat is None or not (depth.is_shared and values.is_shared):
         raise Decline(Code.BATCHED_OPERAND, "its depth or values differ from sample to sample")
     x = read_off(ctx, x)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     rank = len(flat.order)
     (new,) = ctx.same(node, [x.value, depth.value, values.value], {"axis": -1})
     axis = int(ctx.attribute(node, "axis", -1)) % (rank + 1)
@@ -131,9 +127,8 @@ def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         return _by_own_scale(ctx, node, operands)
     x, _ = flat_alone(ctx, operands, "x")
     x = read_off(ctx, x)
-    assert x.flat is not None
     new = ctx.same(node, [x.value, *(None if o is None else o.value for o in operands[1:])])
-    return [ctx.flat(out.value, x.flat) for out in new]
+    return [ctx.flat(out.value, x.own_flat) for out in new]
 
 
 def _by_own_scale(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -150,10 +145,9 @@ def _by_own_scale(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
 def _quantized(ctx: Context, op_type: str, x: Batched, each: Sequence[ir.Value]) -> Output:
     """Quantize rows, or take them back, by numbers ``[B]`` of their samples."""
     x = rows_again(ctx, x)
-    assert x.flat is not None
-    samples = x.flat.grid.rows.samples
+    samples = x.own_flat.grid.rows.samples
     rows = [ctx.op("Gather", [one, samples], {"axis": 0}) for one in each]
-    return ctx.flat(ctx.op(op_type, [x.value, *rows], {"axis": 0}), x.flat)
+    return ctx.flat(ctx.op(op_type, [x.value, *rows], {"axis": 0}), x.own_flat)
 
 
 def dynamic_quantization(

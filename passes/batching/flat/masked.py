@@ -16,10 +16,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import (
+    flat_alone,
     read_off,
     restacked,
     stacked_rule,
@@ -48,14 +48,12 @@ def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
 
 def _ragged_axes(x: Batched) -> list[int]:
     """Return the axes along which samples may differ."""
-    assert x.flat is not None
-    return [axis for axis in range(x.rank) if x.flat.is_ragged(axis)]
+    return [axis for axis in range(x.rank) if x.own_flat.is_ragged(axis)]
 
 
 def lengths_of(ctx: Context, x: Batched) -> dict[int, Lengths]:
     """Return the sizes of samples along the axes in which they differ."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     found = {}
     for axis in _ragged_axes(x):
         at = flat.order[axis]
@@ -78,8 +76,7 @@ def masked(
         sizes: How large the samples are along some of their axes, where that was checked.
     """
     x = read_off(ctx, x)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     tables, known = [], {flat.order[axis]: size for axis, size in (sizes or {}).items()}
     for at, one in enumerate(tables_of(ctx, flat)):
         if not one.is_fixed:
@@ -112,8 +109,7 @@ def cut_to(
         return ctx.stacked(value)
     whole = Batched(Layout.STACKED, value, ValueType(x.type.type, (None,) * rank))
     laid = laid_out(ctx, whole, sorted(sizes))
-    flat = laid.flat
-    assert flat is not None
+    flat = laid.own_flat
     tables = list(flat.tables)
     for axis, lengths in sizes.items():
         at, where = flat.order[axis], places(ctx, ctx.shape(value, axis + 1, axis + 2))

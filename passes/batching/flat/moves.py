@@ -17,6 +17,7 @@ from passes.graph.drafts import drafting
 
 __all__ = [
     "entry",
+    "flat_alone",
     "has_fill",
     "one_place_each",
     "read_if_simple",
@@ -30,6 +31,22 @@ __all__ = [
     "turned",
     "with_axis_in_grid",
 ]
+
+
+def flat_alone(
+    ctx: Context, operands: Sequence[Operand], name: str
+) -> tuple[Batched, FlatSamples]:
+    """Return the first operand, which is flat, and how its samples are read.
+
+    Raises:
+        Decline: It is not, or another one differs from sample to sample.
+    """
+    x = ctx.operand(operands, 0, name)
+    others = [o for o in operands[1:] if o is not None]
+    if x.flat is None or not all(o.is_shared for o in others):
+        detail = f"more than its {name} differs from sample to sample"
+        raise Decline(Code.BATCHED_OPERAND, detail)
+    return x, x.flat
 
 
 def one_place_each(flat: FlatSamples) -> bool:
@@ -151,8 +168,7 @@ def rows_again(ctx: Context, x: Batched) -> Batched:
 
 def read_off(ctx: Context, x: Batched) -> Batched:
     """Return flat samples; each of their places reads one place of the rows."""
-    assert x.flat is not None
-    return x if one_place_each(x.flat) else rows_again(ctx, x)
+    return x if one_place_each(x.own_flat) else rows_again(ctx, x)
 
 
 def turned(ctx: Context, x: Batched, perm: Sequence[int]) -> Batched:
@@ -163,8 +179,7 @@ def turned(ctx: Context, x: Batched, perm: Sequence[int]) -> Batched:
         x: The samples.
         perm: The axes of a sample in that order.
     """
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     order = tuple(flat.order[axis] for axis in perm)
     type_ = dataclasses.replace(x.type, dims=tuple(x.dims[axis] for axis in perm))
     moved = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
@@ -178,8 +193,8 @@ def with_axis_in_grid(ctx: Context, x: Batched, axis: int) -> Batched:
 
     Each place along it becomes a row, so that samples may read their own places of it.
     """
-    flat = x.flat
-    assert flat is not None and flat.sampler is None
+    flat = x.own_flat
+    assert flat.sampler is None
     at, first, value = flat.order[axis], flat.grid.rank, x.value
     place, rank = at - first + 1, len(flat.order) - first + 1
     if place > 1:

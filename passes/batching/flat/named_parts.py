@@ -92,8 +92,7 @@ def rows_along(ctx: Context, x: Batched, count: int) -> tuple[Grid, ir.Value]:
     """Return samples of any layout but apart with a row for each place of so many first axes."""
     if x.has_an_axis:
         x = laid_out(ctx, x, range(count))
-        assert x.flat is not None
-        return x.flat.grid, x.value
+        return x.own_flat.grid, x.value
     x = laid_in_order(ctx, x)
     return on_first(ctx, x, sides_of(x), count)
 

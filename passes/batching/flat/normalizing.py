@@ -9,8 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.alone import flat_alone
-from passes.batching.flat.moves import restacked, rows_again
+from passes.batching.flat.moves import flat_alone, restacked, rows_again
 from passes.batching.flat.reducing import reduced
 from passes.batching.flat.spreading import aligned
 from passes.batching.layouts import Batched
@@ -45,8 +44,7 @@ def instance_normalization(
     x, numbers = _data_and_numbers(ctx, operands, 3)
     if x is None:
         return restacked(ctx, node, operands)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     mean = _of_pixels(ctx, x)
     difference = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
     squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
@@ -70,8 +68,7 @@ def group_normalization(
     x, numbers = _data_and_numbers(ctx, given, 3)
     if x is None:
         return restacked(ctx, node, operands)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     mean = _of_groups(ctx, _of_pixels(ctx, x), groups)
     difference = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
     squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
@@ -109,8 +106,8 @@ def mean_variance(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
         return restacked(ctx, node, operands)
     if not flat.is_plain:
         x = rows_again(ctx, x)
-    assert x.flat is not None and x.dtype is not None
-    flat, axes = x.flat, ctx.attribute(node, "axes", (0, 2, 3))
+    assert x.dtype is not None
+    flat, axes = x.own_flat, ctx.attribute(node, "axes", (0, 2, 3))
     over = {axis % x.rank for axis in axes}
     if not all(axis in over for axis in range(x.rank) if flat.is_ragged(axis)):
         raise Decline(Code.RAGGED, "it leaves out an axis that differs in size")
@@ -173,8 +170,8 @@ def _scaled(
     mean: Batched,
     variance: Batched,
 ) -> Sequence[Output]:
-    flat = x.flat
-    assert flat is not None and x.dtype is not None
+    flat = x.own_flat
+    assert x.dtype is not None
     small = np.array(ctx.attribute(node, "epsilon", 1e-5)).astype(x.dtype.numpy())
     spread = ctx.op("Sqrt", [ctx.op("Add", [variance.value, ctx.builder.constant(small)])])
     by = aligned(ctx, dataclasses.replace(variance, value=spread), flat)

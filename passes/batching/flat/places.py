@@ -56,8 +56,8 @@ def without_unread(ops: Operators, x: Batched) -> Batched:
     A Resize of nothing to nothing is legal. What is read for it lies behind the sample, or under
     the fill. Where no sample has a row, a spare one is read.
     """
-    flat = x.flat
-    assert flat is not None and x.dtype is not None
+    flat = x.own_flat
+    assert x.dtype is not None
     tables, unread = tables_of(ops, flat), None
     for table in tables:
         if table.valid is not None:

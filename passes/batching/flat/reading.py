@@ -39,16 +39,15 @@ def as_stacked(ops: Operators, x: Batched) -> ir.Value:
         x: A flat value. Where its samples differ in shape, all are as large as the largest, and
             what is behind a sample means nothing.
     """
-    assert x.flat is not None
     value = _in_memory_order(ops, x)
-    perm = [0, *(at + 1 for at in x.flat.order)]
+    perm = [0, *(at + 1 for at in x.own_flat.order)]
     return value if perm == sorted(perm) else ops.op("Transpose", [value], {"perm": perm})
 
 
 def as_packed(ops: Operators, x: Batched) -> Batched:
     """Return flat samples that differ along one axis alone as packed ones."""
-    flat = x.flat
-    assert flat is not None and flat.ragged_axis is not None
+    flat = x.own_flat
+    assert flat.ragged_axis is not None
     axis = flat.ragged_axis
     if flat.sampler is None:
         return _as_lines(ops, x, flat, axis)
@@ -118,8 +117,7 @@ def as_rows(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
         ops: Records the nodes.
         x: A flat value whose samples differ in shape.
     """
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     if flat.is_plain:
         return x.value, flat
     grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, x, flat))
@@ -136,9 +134,8 @@ def known_from(x: Batched) -> int:
 
 
 def _known(x: Batched, axis: int) -> int | None:
-    assert x.flat is not None
     dim = x.dims[axis]
-    return dim if isinstance(dim, int) and not x.flat.is_ragged(axis) else None
+    return dim if isinstance(dim, int) and not x.own_flat.is_ragged(axis) else None
 
 
 def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
@@ -216,8 +213,7 @@ def _side(ops: Operators, x: Batched, flat: FlatSamples, at: int) -> Side:
 
 def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
     """Return flat samples as ``[B, *s]``, their axes in the order in which they lie in memory."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     if flat.sampler is None:
         rows, at = rows_at(ops, x.value, flat, tables_of(ops, flat))
         return ops.op("Gather", [rows, at], {"axis": 0})

@@ -74,8 +74,7 @@ def reduced(ctx: Context, op_type: str, x: Batched, axes: Sequence[int], *, keep
 
 def _beside(ctx: Context, op_type: str, x: Batched, over: Sequence[int], *, keeps: bool) -> Output:
     """Reduce each row along axes of its own."""
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     rank, first = len(flat.order), flat.grid.rank
     gone = sorted({flat.order[a % rank] for a in over})
     axes = [at - first + 1 for at in gone]

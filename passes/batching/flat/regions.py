@@ -122,8 +122,7 @@ def _regions(ctx: Context, given: Sequence[Batched]) -> _Regions:
     if rois.dtype != _FLOAT:
         raise Decline(Code.NO_RULE, "its regions are not float")
     if all(one.lengths is not None and one.axis == 0 for one in given):
-        lengths = rois.lengths
-        assert lengths is not None
+        lengths = rois.own_lengths
         samples, corners, which, like = lengths.samples, rois.value, numbers.value, None
     elif all(one.has_an_axis for one in given):
         lengths, like = None, ctx.expanded(rois)

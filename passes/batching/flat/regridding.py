@@ -70,8 +70,7 @@ def reshape_to_several(
 def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Both groups of axes become one."""
     x = ctx.operand(operands, 0, "input")
-    assert x.flat is not None
-    if x.flat.has_one_shape:
+    if x.own_flat.has_one_shape:
         return restacked(ctx, node, operands)
     found = _elements(ctx, x)
     axis = int(ctx.attribute(node, "axis", 1))

@@ -158,11 +158,10 @@ def _moved(
         joined: Those among them, once moved, that join the next one.
     """
     parts = regridded(ctx, x, split)
-    assert parts.flat is not None
-    order = tuple(parts.flat.order[axis] for axis in perm)
+    order = tuple(parts.own_flat.order[axis] for axis in perm)
     type_ = dataclasses.replace(parts.type, dims=tuple(parts.dims[axis] for axis in perm))
     moved = dataclasses.replace(
-        parts, type=type_, flat=dataclasses.replace(parts.flat, order=order)
+        parts, type=type_, flat=dataclasses.replace(parts.own_flat, order=order)
     )
 
     def join(sides: Sequence[Side]) -> Sequence[Side]:

@@ -69,19 +69,17 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     region = _region(ctx, node, operands)
     if region is not None and x.flat is not None and not one_place_each(x.flat):
         x = rows_again(ctx, x)
-    assert x.flat is not None
-    if one_place_each(x.flat):
+    if one_place_each(x.own_flat):
         x = with_changed_axes_in_grid(ctx, node, operands, x)
-    assert x.flat is not None
-    changes, beside = size_changes(ctx, node, operands, x, x.flat), None
+    changes, beside = size_changes(ctx, node, operands, x, x.own_flat), None
     if not changes and region is None:
-        return [ctx.flat(x.value, x.flat)]
+        return [ctx.flat(x.value, x.own_flat)]
     if not changes:
         raise Decline(Code.NO_RULE, "it takes a region of what keeps its size")
     if len(changes) == 1 and not is_nearest:
-        changes, beside = with_axis_beside(ctx, node, x.flat, changes[0], mode)
-    sampler = None if is_nearest else _sampler(x, x.flat, changes, mode, beside)
-    tables, axes = list(x.flat.tables), resized_axes(ctx, node, x.flat, changes)
+        changes, beside = with_axis_beside(ctx, node, x.own_flat, changes[0], mode)
+    sampler = None if is_nearest else _sampler(x, x.own_flat, changes, mode, beside)
+    tables, axes = list(x.own_flat.tables), resized_axes(ctx, node, x.own_flat, changes)
     if sampler is not None and sampler.mode == "whole":
         sampler = dataclasses.replace(sampler, keeps_rows=_keeps_rows(axes, sampler))
     if sampler is not None and len(sampler.axes) > 2:
@@ -89,14 +87,14 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     for change, axis in zip(changes, axes, strict=True):
         if region is not None:
             axis = dataclasses.replace(axis, region=_ends(ctx, region, change))
-        table = _table(ctx, node, x.flat, axis, mode)
+        table = _table(ctx, node, x.own_flat, axis, mode)
         if not table.is_fixed:
             size = change.total or Lengths(ctx.builder, table.count).size
             table = dataclasses.replace(table, size=size)
         tables[change.at] = dataclasses.replace(
             table, least=least_size(ctx, node, operands, change)
         )
-    made = dataclasses.replace(x.flat, tables=tuple(tables), sampler=sampler)
+    made = dataclasses.replace(x.own_flat, tables=tuple(tables), sampler=sampler)
     if region is not None:
         value = np.array(ctx.attribute(node, "extrapolation_value", 0.0), np.float32)
         made = dataclasses.replace(made, fill=ctx.builder.constant(value))

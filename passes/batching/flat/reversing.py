@@ -36,9 +36,8 @@ def reverse_sequence(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
         for name, default in (("time_axis", 0), ("batch_axis", 1))
     )
     (laid,) = present(in_their_order(ctx, [x]))
-    assert laid.flat is not None
     own = sides_of(laid)
-    count = max(time + 1, batch + 1, laid.flat.grid.rank)
+    count = max(time + 1, batch + 1, laid.own_flat.grid.rank)
     held = stacked_or_packed(ctx, lengths)
     if held.lengths is not None:
         own[batch] = alike(ctx, [own[batch], held.lengths])

@@ -159,8 +159,7 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     if x.flat.has_one_shape:
         return restacked(ctx, node, operands)
     x = with_last_axis_last(ctx, x)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     (new,) = ctx.same(node, [x.value, other.value])
     if other.rank == 1:
         flat = dataclasses.replace(flat, order=flat.order[:-1])

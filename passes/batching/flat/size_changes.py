@@ -118,8 +118,7 @@ def with_changed_axes_in_grid(
     sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
     known = None if sizes is not None else known_scales(ctx, node.inputs[2])
     for position, axis in enumerate(axes):
-        flat = x.flat
-        assert flat is not None
+        flat = x.own_flat
         total = sums[position] if sums is not None and len(sums) == len(axes) else None
         is_beside = flat.order[axis] >= flat.grid.rank and isinstance(x.dims[axis], int)
         size = _size(ctx, node, x, axis)

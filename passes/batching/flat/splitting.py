@@ -48,11 +48,9 @@ def _cut_apart(
     ctx: Context, node: ir.Node, x: Batched, sizes: Operand, axis: int
 ) -> Sequence[Output]:
     """Return the parts of flat samples."""
-    assert x.flat is not None
-    if x.flat.order[axis] >= x.flat.grid.rank:
+    if x.own_flat.order[axis] >= x.own_flat.grid.rank:
         x = with_axis_in_grid(ctx, read_off(ctx, x), axis)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     at, start = flat.order[axis], integers(ctx, ctx.ints(0))
     found = []
     for part in _parts(ctx, node, sizes, integers(ctx, flat.size(at))):

@@ -133,8 +133,7 @@ def _spread(ctx: Context, x: Batched, sides: Sequence[Side], flat: FlatSamples) 
 
 def on_first(ctx: Context, x: Batched, own: Sequence[Side], count: int) -> tuple[Grid, ir.Value]:
     """Return samples with so many of their axes as those of a grid."""
-    assert x.flat is not None
-    grid = x.flat.grid
+    grid = x.own_flat.grid
     if grid.rank == count:
         return grid, x.value
     rest = [side for side in own[count:] if isinstance(side, int)]

@@ -128,8 +128,8 @@ def _table(
 
 def interpolated(ops: Operators, x: Batched) -> ir.Value:
     """Return samples as ``[B, *s]``, their axes in the order in which they lie in memory."""
-    flat = x.flat
-    assert flat is not None and flat.sampler is not None and x.dtype is not None
+    flat = x.own_flat
+    assert flat.sampler is not None and x.dtype is not None
     tables = tables_of(ops, flat)
     rank = len(flat.order)
     if flat.sampler.mode == "cubic":

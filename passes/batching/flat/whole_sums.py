@@ -25,8 +25,8 @@ _PARTS = 1 << 10
 
 def summed_whole(ops: Operators, x: Batched) -> ir.Value:
     """Return samples as ``[B, *s]``, their axes in the order in which they lie in memory."""
-    flat = x.flat
-    assert flat is not None and flat.sampler is not None and x.dtype is not None
+    flat = x.own_flat
+    assert flat.sampler is not None and x.dtype is not None
     tables, rank = tables_of(ops, flat), len(flat.order)
     rows, columns = flat.sampler.axes
     down, across = (taps_of(ops, tables[at], at, rank) for at in (rows, columns))

@@ -16,11 +16,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import places
 from passes.batching.flat.formula import integers
 from passes.batching.flat.masked import cut_to, lengths_of, masked
 from passes.batching.flat.moves import (
+    flat_alone,
     one_place_each,
     read_off,
     restacked,
@@ -105,8 +105,7 @@ def _averaged(
     one = ctx.builder.constant(np.array(1, x.dtype.numpy()))
     ones = dataclasses.replace(x, value=ctx.op("Expand", [one, ctx.op("Shape", [x.value])]))
     (mean,), (share,) = (_windowed(ctx, whole, [v], kernel, 0.0) for v in (x, ones))
-    assert mean.flat is not None
-    return [ctx.flat(ctx.op("Div", [mean.value, share.value]), mean.flat)]
+    return [ctx.flat(ctx.op("Div", [mean.value, share.value]), mean.own_flat)]
 
 
 def _windowed(
@@ -190,9 +189,8 @@ def _padded(
 
     An image of no pixels is none but padding, or an error.
     """
-    assert x.flat is not None
     around = _around(ctx, x, fill)
-    if takes_nothing and one_place_each(x.flat):
+    if takes_nothing and one_place_each(x.own_flat):
         value = masked(ctx, x, fill, sizes).value
     else:
         value = as_stacked(ctx, x)

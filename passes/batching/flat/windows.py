@@ -37,8 +37,7 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     x = _settled(ctx, operands)
     if x is None:
         return restacked(ctx, node, operands)
-    flat = x.flat
-    assert flat is not None
+    flat = x.own_flat
     targets = ctx.operand(operands, 1, "shape")
     if not targets.has_an_axis:
         raise Decline(Code.RAGGED, "its shape differs along several axes")
@@ -49,8 +48,7 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
         numbers = [None] * len(axes) if known is None else known.reshape(-1).tolist()
         changed = [a for a, n in zip(axes, numbers, strict=False) if n is None or n != x.dims[a]]
         x = _with_axes_in_grid(ctx, x, changed)
-        flat = x.flat
-        assert flat is not None
+        flat = x.own_flat
     tables, beside = list(flat.tables), list[tuple[int, ir.Value]]()
     for position, axis in enumerate(axes):
         at = flat.order[axis]
@@ -78,10 +76,9 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
 def _with_axes_in_grid(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
     """Return samples some of whose axes belong to the grid."""
     for axis in sorted(axes):
-        assert x.flat is not None
-        if x.flat.order[axis] < x.flat.grid.rank:
+        if x.own_flat.order[axis] < x.own_flat.grid.rank:
             continue
-        if x.flat.sampler is not None:
+        if x.own_flat.sampler is not None:
             x = rows_again(ctx, x)
         x = with_axis_in_grid(ctx, x, axis)
     return x

@@ -50,7 +50,6 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     by = [1] * len(along) if steps is None else _numbers(ctx, steps)
     if by is None or any(x.is_packed for x in bounds):
         raise Decline(Code.RAGGED, "its bounds or steps differ in length, or are not known")
-    assert data.lengths is not None
     value, place = data.value, along.index(data.axis)
     if len(along) > 1:
         begins, ends = (_numbers(ctx, x) for x in bounds)
@@ -60,10 +59,10 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         columns = [ctx.ints(*(x[i] for i in others)) for x in (begins, ends, along, by)]
         value = ctx.op("Slice", [value, *columns])
         bounds = [ctx.typed(ctx.ints(x[place]), ir.DataType.INT64, 1) for x in (begins, ends)]
-    key = rows_left(ctx, node, data.lengths.size, place) if by[place] == 1 else None
-    if key == data.lengths.size:
-        return [ctx.packed(value, data.lengths, data.axis)]
-    sizes, starts = data.lengths.value, data.lengths.starts
+    key = rows_left(ctx, node, data.own_lengths.size, place) if by[place] == 1 else None
+    if key == data.own_lengths.size:
+        return [ctx.packed(value, data.own_lengths, data.axis)]
+    sizes, starts = data.own_lengths.value, data.own_lengths.starts
     return [cut_rows(ctx, value, bounds, sizes, starts, data.axis, step=by[place], key=key)]
 
 

@@ -82,8 +82,7 @@ def unique_rows(
         raise crosses(node.op_type)
     if axis is None:
         flat = flattened(ctx, data)
-        assert flat.lengths is not None
-        value, lengths, rank = flat.value, flat.lengths, 1
+        value, lengths, rank = flat.value, flat.own_lengths, 1
     else:
         value, rank = _moved(ctx, data.value, axis, 0, data.rank), data.rank
     samples, positions = lengths.samples, lengths.positions

@@ -54,8 +54,7 @@ def joined_rows(
 
 def _rows_at(ctx: Context, x: Batched, size: int) -> ir.Value:
     """Return samples of so many rows, or of one repeated: ``[B, *before, size, *rest]``."""
-    lengths = x.lengths
-    assert lengths is not None
+    lengths = x.own_lengths
     is_single = ctx.op("Equal", [lengths.value, ctx.builder.scalar(1)])
     is_whole = ctx.op("Equal", [lengths.value, ctx.builder.scalar(size)])
     bad = ctx.op("Not", [ctx.op("Or", [is_single, is_whole])])

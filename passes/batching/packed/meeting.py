@@ -55,8 +55,7 @@ def _common(ctx: Context, one: Lengths, other: Lengths) -> Lengths:
 
 def _repeated(ctx: Context, x: Batched, common: Lengths | None) -> Batched:
     """Return samples of common lengths: their own rows, or the only one repeated."""
-    own = x.lengths
-    assert own is not None
+    own = x.own_lengths
     if common is None or own.equal(common):
         return x
     repeats = ctx.op("Gather", [is_single(ctx, own), common.samples], {"axis": 0})

@@ -85,8 +85,7 @@ def _are_first_places(ctx: Context, data: ir.Value | None, axis: int, positions:
 def _like_positions(ctx: Context, found: ir.Value, positions: Batched, axis: int = 0) -> Output:
     """Return what was found, with the axes of the positions from an axis on."""
     if positions.is_packed:
-        assert positions.lengths is not None
-        return ctx.packed(found, positions.lengths, axis + positions.axis)
+        return ctx.packed(found, positions.own_lengths, axis + positions.axis)
     return ctx.stacked(found)
 
 
@@ -105,10 +104,11 @@ def _looked_up(
     lengths = positions.lengths
     behind = positions.rank - positions.axis
     if lengths is None:
-        assert data.lengths is not None
         axes = range(1, positions.rank + 1)
-        starts, sizes = (ctx.unsqueeze(v, axes) for v in (data.lengths.starts, data.lengths.value))
-        return data.value, places_in_all(ctx, number, starts, sizes, data.lengths.total)
+        starts, sizes = (
+            ctx.unsqueeze(v, axes) for v in (data.own_lengths.starts, data.own_lengths.value)
+        )
+        return data.value, places_in_all(ctx, number, starts, sizes, data.own_lengths.total)
     if data.lengths is not None:
         starts, sizes = (
             ctx.unsqueeze(spread(ctx, v, lengths), range(1, behind))

@@ -115,8 +115,7 @@ def softmax_beside(ctx: Context, node: ir.Node, x: Batched) -> Output:
     if node.op_type != "Softmax" or int(ctx.attribute(node, "axis", -1)) not in (-1, x.rank - 1):
         raise Decline(Code.RAGGED, "it works along one of two axes that differ in length")
     (made,) = ctx.same(node, [own_or(ctx, x, x.beside, -np.inf)])
-    assert x.lengths is not None
-    return ctx.packed(made.value, x.lengths, x.axis, x.beside)
+    return ctx.packed(made.value, x.own_lengths, x.axis, x.beside)
 
 
 def top_k_beside(

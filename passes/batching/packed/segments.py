@@ -118,6 +118,11 @@ def _scattered(
 
 
 def known_dtype(data: Batched, known: frozenset[ir.DataType]) -> ir.DataType:
+    """Return the element type of packed samples.
+
+    Raises:
+        Decline: It is none of those that are known.
+    """
     if data.dtype not in known:
         raise Decline(
             Code.NO_RULE, f"along an axis that differs in length it has none for {data.dtype}"

@@ -131,8 +131,7 @@ def _behind_the_first(
     rows = cut_rows(ctx, ctx.merged(turned, dims), bounds, size, starts, step=step, key=key)
     back = [*range(1, axis + 1), 0, *range(axis + 1, data.rank)]
     value = ctx.op("Transpose", [rows.value], {"perm": back})
-    assert rows.lengths is not None
-    return ctx.packed(value, rows.lengths, axis)
+    return ctx.packed(value, rows.own_lengths, axis)
 
 
 def _width(ctx: Context, node: ir.Node, axis: int, place: int) -> Linear | None:

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.builder import Builder
-from passes.reading.new_nodes import type_new_nodes
+from passes.reading.kept_typing import type_new_nodes
 from passes.typing import type_values
 
 pytestmark = pytest.mark.quick

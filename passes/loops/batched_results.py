@@ -106,9 +106,9 @@ def write_batched(
     if x.is_flat and result.kind == "sequence":
         return write_rows_and_sizes(builder, x, options.opset)
     if x.is_flat:
-        x = stacked_if_alike(ops, x)
+        x = stacked_if_alike(ops, x, _declared(result, typings))
     elif x.is_packed and result.kind == "stacked":
-        stacked = stacked_alike(ops, x)
+        stacked = stacked_alike(ops, x, _declared(result, typings))
         x = dataclasses.replace(x, layout=Layout.STACKED, value=stacked, lengths=None)
     elif x.is_shared:
         x = _repeated(ops, x, options.batch)
@@ -116,6 +116,15 @@ def write_batched(
     return write_result(
         builder, result, x, count, proven=proven, splits_all=_has_no_sequence(options)
     )
+
+
+def _declared(result: MapResult, typings: Typings) -> Dims | None:
+    """Return what a stacked result declares of the dimensions of a sample."""
+    dims = typings.declared.dims(result.value)
+    if not dims or result.kind != "stacked":
+        return None
+    axis = result.axis % len(dims)
+    return (*dims[:axis], *dims[axis + 1 :])
 
 
 def _has_no_sequence(options: WalkOptions) -> bool:

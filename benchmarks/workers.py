@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +23,8 @@ from rewriter.proof.compare import compare
 
 ROOT = pathlib.Path(__file__).parents[1]
 PATIENCE = 60.0
+"""So many seconds of the processor may a model take; on the clock 20 times as many."""
+
 RTOL, ATOL = 1e-3, 1e-4
 
 
@@ -47,14 +51,9 @@ class Worker:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(PATIENCE, end)
-        timer.start()
+        answered, late = threading.Event(), threading.Event()
+        watch = threading.Thread(target=_end_late, args=(process, answered, late))
+        watch.start()
         try:
             pickle.dump((model, feeds, right), process.stdin)
             process.stdin.flush()
@@ -65,7 +64,8 @@ class Worker:
         else:
             return answer
         finally:
-            timer.cancel()
+            answered.set()
+            watch.join()
 
     def stop(self) -> None:
         """End the process."""
@@ -78,6 +78,29 @@ class Worker:
             if pipe is not None:
                 with contextlib.suppress(OSError):  # what the process did not read is lost
                     pipe.close()
+
+
+def _end_late(
+    process: subprocess.Popen[bytes], answered: threading.Event, late: threading.Event
+) -> None:
+    """End a process that does not answer in time; other work on the machine does not count."""
+    most = _seconds_of(process) + PATIENCE
+    end = time.monotonic() + 20 * PATIENCE
+    while not answered.wait(min(PATIENCE, 1.0)):
+        if _seconds_of(process) > most or time.monotonic() > end:
+            late.set()
+            process.kill()
+            return
+
+
+def _seconds_of(process: subprocess.Popen[bytes]) -> float:
+    """Return how many seconds of the processor a process has taken; 0 if it is gone."""
+    try:
+        stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text("utf-8")
+    except OSError:
+        return 0.0
+    ticks = stat.rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def work(backend: str) -> None:

@@ -55,6 +55,10 @@ class Causes:
         self._of_rank: dict[ir.Value, int] = {}
         self._of_numbers: dict[ir.Value, int] = {}
 
+    def has_cause(self, value: ir.Value) -> bool:
+        """Whether it is known why a value is only there sample by sample."""
+        return value in self._of
+
     def keep(self, node: ir.Node, reason: Reason | None) -> None:
         """Enter a node that stays in a loop without being asked.
 

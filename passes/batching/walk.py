@@ -131,16 +131,25 @@ class BatchInterpreter(BodyState):
         """Leave a node in a loop and note why.
 
         What only reads a value that an earlier walk batched, and stays here for the node's own
-        sake, has the reason that the node gave there.
+        sake, has the reason that the node gave there. What reads what such a node yields follows
+        from it.
         """
-        if not isinstance(decline, Inherited):
+        if isinstance(decline, Inherited):
+            maker = decline.value.producer()
+            earlier = None if maker is None else self._given.get(maker)
+            is_known = self.causes.has_cause(decline.value)
+            if maker is not None and earlier is not None and not is_known:
+                self._note_cause(maker, earlier)
+        else:
             self.declined.setdefault(node, decline)
-        decline = self._given.get(node, decline)
+        self._note_cause(node, self._given.get(node, decline))
+        self._keep(node, operands)
+
+    def _note_cause(self, node: ir.Node, decline: Decline) -> None:
         detail = self._with_given_names(decline.detail, node)
         reason = Reason(decline.code, self._path(node), node.op_type, detail)
         unranked = [v for v in reads_of(node) if self.type_of(v).dims is None]
         self.causes.decline(node, reason, decline, unranked)
-        self._keep(node, operands)
 
     def _with_given_names(self, detail: str, node: ir.Node) -> str:
         """Return a detail that calls what a node reads as the body does, not the new graph."""

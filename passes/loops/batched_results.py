@@ -104,12 +104,11 @@ def write_batched(
         x = packed_laid_out(ops, x)
     if x.is_flat and result.kind == "sequence":
         return write_rows_and_sizes(builder, x, options.opset)
-    if result.kind == "stacked" and (x.is_flat or x.is_packed):
-        stacked = stacked_if_alike(ops, x).value if x.is_flat else stacked_alike(ops, x)
-        stacked = _sized_without_samples(ops, stacked, result, typings.declared)
-        x = dataclasses.replace(x, layout=Layout.STACKED, value=stacked, lengths=None, flat=None)
-    elif x.is_flat:
-        x = stacked_if_alike(ops, x)
+    if x.is_flat:
+        x = stacked_if_alike(ops, x, _declared(result, typings))
+    elif x.is_packed and result.kind == "stacked":
+        stacked = stacked_alike(ops, x, _declared(result, typings))
+        x = dataclasses.replace(x, layout=Layout.STACKED, value=stacked, lengths=None)
     elif x.is_shared:
         x = _repeated(ops, x, options.batch)
     x, proven = dataclasses.replace(x, type=typings.declared[value]), typings.proven.dims(value)
@@ -118,27 +117,13 @@ def write_batched(
     )
 
 
-def _sized_without_samples(
-    ops: Operators, value: ir.Value, result: MapResult, declared: Typing
-) -> ir.Value:
-    """Return stacked samples of open sizes, ``[0, 3]`` where there are none and 3 is declared.
-
-    Args:
-        ops: Records the nodes.
-        value: The samples, ``[B, *s]``.
-        result: What is wanted of them.
-        declared: The declared typing.
-    """
-    dims = list(declared.dims(result.value) or ())
-    if dims:
-        del dims[result.axis]
-    sizes = [dim if isinstance(dim, int) else 0 for dim in dims]
-    if not any(sizes):
-        return value
-    count, shape = ops.shape(value, 0, 1), ops.shape(value, 0)
-    is_none = ops.op("Equal", [count, ops.ints(0)])
-    sized = ops.op("Max", [shape, ops.ints(0, *sizes)])
-    return ops.reshape(value, ops.op("Where", [is_none, sized, shape]))
+def _declared(result: MapResult, typings: Typings) -> Dims | None:
+    """Return what a stacked result declares of the dimensions of a sample."""
+    dims = typings.declared.dims(result.value)
+    if not dims or result.kind != "stacked":
+        return None
+    axis = result.axis % len(dims)
+    return (*dims[:axis], *dims[axis + 1 :])
 
 
 def _has_no_sequence(options: WalkOptions) -> bool:

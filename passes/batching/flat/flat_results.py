@@ -7,6 +7,7 @@ Images of ``[2, 3]`` and ``[1, 4]`` numbers are ten rows, and leave as those wit
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -50,9 +51,12 @@ def packed_or_stacked(
     return as_packed(ops, x) if axis is not None and leaves_packed else x
 
 
-def stacked_if_alike(ops: Operators, x: Batched) -> Batched:
+def stacked_if_alike(
+    ops: Operators, x: Batched, dims: Sequence[int | str | None] | None
+) -> Batched:
     """Record flat samples as rows of one tensor, an error where they differ in shape."""
-    return dataclasses.replace(x, layout=Layout.STACKED, value=flat_alike(ops, x), flat=None)
+    value = flat_alike(ops, x, dims)
+    return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
 
 
 def write_rows_and_sizes(builder: Builder, x: Batched, opset: int) -> ir.Value:

@@ -49,9 +49,11 @@ def _of_view(ctx: Context, view: FlatView, position: Batched) -> Output:
 
 
 def _of_slices(ctx: Context, node: ir.Node, position: Batched) -> Output | None:
-    """Return slices of given lengths, along the first axis."""
+    """Return slices of given lengths, or of one row each, along the first axis."""
     tensor, split = operand(node, 0), optional_operand(node, 1)
-    dims = None if split is None else ctx.type_of(split).dims
+    if split is None:
+        return _of_rows(ctx, node, tensor, position)
+    dims = ctx.type_of(split).dims
     if node.attributes.get_int("axis", 0) != 0 or dims is None or len(dims) != 1:
         return None
     at = ctx.op("Reshape", [position.value, ctx.ints(-1)])
@@ -59,6 +61,17 @@ def _of_slices(ctx: Context, node: ir.Node, position: Batched) -> Output | None:
     picked = Lengths(ctx.builder, ctx.op("Gather", [sizes, at], {"axis": 0}))
     places = _places(ctx, Lengths(ctx.builder, sizes), picked, at)
     return ctx.packed(ctx.op("Gather", [tensor, places], {"axis": 0}), picked)
+
+
+def _of_rows(ctx: Context, node: ir.Node, tensor: ir.Value, position: Batched) -> Output | None:
+    """Return rows, each an element, along the first axis."""
+    if node.attributes.get_int("axis", 0) != 0:
+        return None
+    at = ctx.op("Reshape", [position.value, ctx.ints(-1)])
+    rows = ctx.op("Gather", [tensor, at], {"axis": 0})
+    return ctx.stacked(
+        ctx.unsqueeze(rows, [1]) if node.attributes.get_int("keepdims", 1) else rows
+    )
 
 
 def _places(ctx: Context, whole: Lengths, picked: Lengths, at: ir.Value) -> ir.Value:

@@ -26,7 +26,7 @@ from passes.batching.flat.whole_sums import summed_whole
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
-from passes.batching.packed.checks import failing_where
+from passes.batching.packed.checks import declared_without_samples, failing_where
 
 __all__ = ["as_packed", "as_rows", "as_stacked", "flat_alike", "in_order", "known_from"]
 
@@ -95,8 +95,14 @@ def _number(ops: Operators, rows: ir.Value, flat: FlatSamples, at: int) -> ir.Va
     return ops.shape(rows, behind, behind + 1) if behind > 0 else flat.size(at)
 
 
-def flat_alike(ops: Operators, x: Batched) -> ir.Value:
-    """Return flat samples as ``[B, *s]``; it is an error at run time if their shapes differ."""
+def flat_alike(ops: Operators, x: Batched, dims: Sequence[int | str | None] | None) -> ir.Value:
+    """Return flat samples as ``[B, *s]``; it is an error at run time if their shapes differ.
+
+    Args:
+        ops: Records the nodes.
+        x: The samples.
+        dims: The declared dimensions of a sample.
+    """
     flat = x.flat
     assert flat is not None
     flags, checked = [], flat.grid.column(0)
@@ -107,7 +113,8 @@ def flat_alike(ops: Operators, x: Batched) -> ir.Value:
             flags.append(ops.op("Not", [alike]))
     value = as_stacked(ops, dataclasses.replace(x, flat=without_spares(ops, flat)))
     count = ops.op("Shape", [failing_where(ops, checked, flags)])
-    return ops.reshape(value, ops.op("Concat", [count, ops.shape(value, 1)], {"axis": 0}))
+    sizes = declared_without_samples(ops, count, ops.shape(value, 1), dims or ())
+    return ops.reshape(value, ops.op("Concat", [count, sizes], {"axis": 0}))
 
 
 def as_rows(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, lengths_in
@@ -17,7 +18,14 @@ from passes.batching.operators import Operators
 from passes.reading.integers import Least
 from passes.reading.number_order import sole_atom
 
-__all__ = ["broadcast_lengths", "common_lengths", "equally_long", "failing_where", "is_single"]
+__all__ = [
+    "broadcast_lengths",
+    "common_lengths",
+    "declared_without_samples",
+    "equally_long",
+    "failing_where",
+    "is_single",
+]
 
 
 def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Batched | None]:
@@ -97,3 +105,26 @@ def failing_where(ops: Operators, value: ir.Value, flags: Sequence[ir.Value]) ->
     number = ops.op("Cast", [bad], {"to": ir.DataType.INT64})
     count = ops.reduce("ReduceSum", number, [0])
     return ops.op("Reshape", [value, ops.op("Add", [ops.op("Shape", [value]), count])])
+
+
+def declared_without_samples(
+    ops: Operators, count: ir.Value, sizes: ir.Value, dims: Sequence[int | str | None]
+) -> ir.Value:
+    """Return the sizes that all samples have; where there is no sample, those that are declared.
+
+    A Loop that never runs yields the declared sizes of a scan output too.
+
+    Args:
+        ops: Records the nodes.
+        count: The number of samples, int64 ``[1]``.
+        sizes: Sizes that were found in the samples, int64 ``[n]``.
+        dims: What is declared of these n.
+    """
+    is_known = [isinstance(d, int) for d in dims]
+    if not any(is_known):
+        return sizes
+    takes = ops.op("Equal", [count, ops.ints(0)])
+    if not all(is_known):
+        takes = ops.op("And", [takes, ops.builder.constant(np.array(is_known))])
+    declared = ops.ints(*(d if isinstance(d, int) else 0 for d in dims))
+    return ops.op("Where", [takes, declared, sizes])

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched
 from passes.batching.operators import Operators
-from passes.batching.packed.checks import failing_where
+from passes.batching.packed.checks import declared_without_samples, failing_where
 
 __all__ = ["evened", "stacked_alike"]
 
@@ -37,13 +37,21 @@ def evened(ctx: Context, output: Output, rank: int | None) -> Output:
     return ctx.stacked(_stacked(ctx, output.value, [lengths.count, size], output.axis, rank))
 
 
-def stacked_alike(ops: Operators, x: Batched) -> ir.Value:
-    """Return packed samples stacked; it is an error at run time if their lengths differ."""
+def stacked_alike(ops: Operators, x: Batched, dims: Sequence[int | str | None] | None) -> ir.Value:
+    """Return packed samples stacked; it is an error at run time if their lengths differ.
+
+    Args:
+        ops: Records the nodes.
+        x: The samples.
+        dims: The declared dimensions of a sample.
+    """
     lengths = x.lengths
     assert lengths is not None
     differs = ops.op("Not", [ops.op("Equal", [lengths.value, lengths.longest])])
     count = ops.op("Shape", [failing_where(ops, lengths.value, [differs])])
-    return _stacked(ops, x.value, [count, lengths.longest], x.axis, x.rank)
+    declared = () if dims is None else (dims[x.axis],)
+    longest = declared_without_samples(ops, count, lengths.longest, declared)
+    return _stacked(ops, x.value, [count, longest], x.axis, x.rank)
 
 
 def _stacked(

@@ -107,3 +107,31 @@ def test_a_position_that_is_not_there_is_an_error(element: str, at: int) -> None
     new = backends.open_session(after, "onnxruntime")
     with pytest.raises(rewriter.RewriteError):
         new.run({"xs": _elements(element), "ids": np.array([0, at])})
+
+
+ROWS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[T, 2, 3] x, int64[B] ids) => (float[B, 3] y) {{
+    count = Size (ids) yes = Constant <value = bool {{1}}> () xs = SplitToSequence {keep} (x)
+    y = Loop (count, yes) <body = b (int64 k, bool c) => (bool d, float[3] s) {{
+        d = Identity (c) i = Gather (ids, k) e = SequenceAt (xs, i)
+        m = SequenceAt (xs, k) f = Sub (e, m) {sum} }}> }}"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_rows_of_a_tensor(keep: bool) -> None:
+    """Each is mixed with another one, by a permutation that is given."""
+    axes = "0, 1" if keep else "0"
+    add = f"at = Constant <value_ints = [{axes}]> () s = ReduceSum <keepdims = 0> (f, at)"
+    split = "" if keep else "<keepdims = 0>"
+    given = onnx.parser.parse_model(ROWS.format(keep=split, sum=add))
+    after = rewriter.optimize(given, target="portable", tensor_io=True)
+    assert isinstance(after, onnx.ModelProto)
+    old, new = (backends.open_session(one, "onnxruntime") for one in (given, after))
+    x = np.random.default_rng(0).standard_normal((3, 2, 3)).astype(np.float32)
+    for ids in ([], [2], [2, 0, 1], [-1, 1, -3]):
+        feeds = {"x": x, "ids": np.array(ids, np.int64)}
+        difference = compare(old.run(feeds), new.run(feeds))
+        assert difference.equal, difference.message
+    for at in (3, -4):
+        with pytest.raises(rewriter.RewriteError):
+            new.run({"x": x, "ids": np.array([at])})

@@ -160,3 +160,20 @@ def test_what_has_no_rule_for_flat_samples_is_named_wherever_something_is_left(
     reasons = [left.reason for left in report.unreached if not left.node.startswith(beside)]
     assert reasons
     assert all(detail in reason for reason in reasons), reasons
+
+
+def test_what_an_earlier_walk_declined_is_the_cause_of_what_reads_it() -> None:
+    """The grid is first stacked by rows, which its sizes forbid; the reader of it follows."""
+    graph = (
+        "g (seq(float[1,3,H,W]) xs, seq(float[1,2,3]) thetas) => (seq(float[1,3,H,W]) ys) { "
+        "[map] ys = SequenceMap (xs, thetas) <body = b (float[1,3,H,W] x, float[1,2,3] theta) => "
+        "(float[1,3,H,W] y) { size = Shape (x) [grid] places = AffineGrid (theta, size) "
+        "[sample] y = GridSample (x, places) }> }"
+    )
+    model = onnx.parser.parse_model(HEADER.replace("18", "20") + graph)
+    decisions = explain(model, target="portable", tensor_io=True).decisions
+    (decision,) = (one for one in decisions if one.path == "map")
+    cause = decision.reasons[0]
+    assert (cause.code, cause.node) == (Code.BATCHED_OPERAND, "map/body/grid")
+    assert cause.detail == "samples differ in its size"
+    assert cause.dependents == ("map/body/sample",)

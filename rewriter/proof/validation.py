@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -78,7 +80,7 @@ def validate(
     promises = _promises(before, after)
     budget = budget or Budget()
     judge = Judge(before, after, rtol, atol, Allowance(budget))
-    tell = on_feed or _ignore
+    tell = on_feed or (lambda _: None)
     if inputs is not None:
         feeds = _given(inputs, before, after, promises)
         found = _trusting(judge, lambda: _judged(judge, feeds, tell))
@@ -198,13 +200,18 @@ def _judged(judge: Judge, feeds: Sequence[Feed], tell: Callable[[str], None]) ->
 def _made(
     judge: Judge, maker: FeedMaker, cases: int, tell: Callable[[str], None]
 ) -> Iterator[Case]:
+    """Judge feeds of several kinds; behind one that takes too much, small ones come first."""
     worked: int | None = None
-    for number, kind in enumerate(maker.kinds(cases), 1):
-        tell(f"{number} of {cases}, {kind.description}")
+    kinds = collections.deque(maker.kinds(cases))
+    while kinds:
+        kind = kinds.popleft()
+        tell(f"{cases - len(kinds)} of {cases}, {kind.description}")
         judge.allowance.start_feed()
         attempt, case = _search(judge, maker, kind, worked)
         if case.ran_body:  # otherwise any values would have done
             worked = worked if attempt is None else attempt
+        if case.verdict == "skipped":
+            kinds = collections.deque(sorted(kinds, key=lambda kind: kind.length or math.inf))
         yield case
 
 
@@ -239,7 +246,3 @@ def _search(
         if judge.allowance.is_over:
             break
     return alone or (None, judge.case(stopped or next(iter(tried.values()))))
-
-
-def _ignore(_: str) -> None:
-    """Tell nobody."""

@@ -13,7 +13,7 @@ import pytest
 from passes.errors import RewriteError
 from passes.promises import Promises
 from rewriter.backends import onnxruntime as runtime
-from rewriter.evaluator.run_watch import OverBudgetError
+from rewriter.evaluator.run_watch import OverBudgetError, current_watch
 from rewriter.pipeline import rewrite
 from rewriter.proof import judging, unjudged
 from rewriter.proof.budget import Budget
@@ -48,6 +48,26 @@ JOIN_ALL = model(
     "z = Constant <value = float[0] {}> () s = SequenceInsert(xs, z)"
     "y = ConcatFromSequence <axis = 0> (s)",
 )
+
+
+def take_a_while(monkeypatch, cost):
+    """Let sessions take as many seconds as ``cost(backend, feeds)`` says, by a clock of ours."""
+    now, open_lists = [1000.0], judging.open_lists
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    class Slow:
+        def __init__(self, model, backend):
+            self.session, self.backend = open_lists(model, backend), backend
+
+        def run(self, feeds):
+            outputs = self.session.run(feeds)
+            now[0] += cost(self.backend, feeds)
+            if (deadline := current_watch().deadline) < now[0]:
+                now[0] = deadline
+                raise OverBudgetError("its share of the time is over")
+            return outputs
+
+    monkeypatch.setattr(judging, "open_lists", Slow)
 
 
 class TestVerdicts:
@@ -599,6 +619,34 @@ class TestBudget:
         check = validate(RELU, RELU, cases=len(expected), budget=Budget(1.0))
         assert verdicts(check) == expected
         assert check.cases[-1].engine == "onnxruntime on the plain expansion"
+
+    @pytest.mark.parametrize(
+        ("seconds", "expected"),
+        [
+            # 30 seconds do not suffice for five elements; of one both models run in the next 15.
+            (7, {"length 5 ragged": "skipped", "length 1": "equal", "length 2 equal": "skipped"}),
+            # One element takes all of its share in the model before.
+            (20, {"length 5 ragged": "skipped", "length 1": "skipped", "length 2 equal": "skipped"}),
+        ],
+    )
+    def test_behind_a_feed_that_takes_too_long_the_smallest_is_tried(
+        self, monkeypatch, seconds, expected
+    ):
+        take_a_while(monkeypatch, lambda _, feeds: seconds * len(feeds["xs"]))
+        check = validate(RELU, RELU, budget=Budget(60))
+        found = {case.description: case.verdict for case in check.cases}
+        assert next(iter(found)) == "length 5 ragged"
+        assert {name: found[name] for name in expected} == expected
+        assert len(found) == 8
+
+    def test_the_evaluator_proves_it_where_no_time_is_left_for_onnxruntime(self, monkeypatch):
+        feed = {"xs": [np.ones(2, np.float32)]}
+        take_a_while(monkeypatch, lambda backend, _: 15 if backend == "reference" else 0)
+        check = validate(RELU, RELU, feed, budget=Budget(60))
+        assert (check.ok, check.cases[0].engine) == (True, "reference")
+        assert "by the evaluator alone (onnxruntime did not run: the time is over)" in check.summary
+        differs = validate(RELU, ABS, {"xs": [np.float32([-1])]}, budget=Budget(60))
+        assert verdicts(differs) == ["differs"]
 
     def test_each_feed_is_announced(self):
         told = []

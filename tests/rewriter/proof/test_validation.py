@@ -626,7 +626,10 @@ class TestBudget:
             # 30 seconds do not suffice for five elements; of one both models run in the next 15.
             (7, {"length 5 ragged": "skipped", "length 1": "equal", "length 2 equal": "skipped"}),
             # One element takes all of its share in the model before.
-            (20, {"length 5 ragged": "skipped", "length 1": "skipped", "length 2 equal": "skipped"}),
+            (
+                20,
+                {"length 5 ragged": "skipped", "length 1": "skipped", "length 2 equal": "skipped"},
+            ),
         ],
     )
     def test_behind_a_feed_that_takes_too_long_the_smallest_is_tried(
@@ -644,7 +647,9 @@ class TestBudget:
         take_a_while(monkeypatch, lambda backend, _: 15 if backend == "reference" else 0)
         check = validate(RELU, RELU, feed, budget=Budget(60))
         assert (check.ok, check.cases[0].engine) == (True, "reference")
-        assert "by the evaluator alone (onnxruntime did not run: the time is over)" in check.summary
+        assert (
+            "by the evaluator alone (onnxruntime did not run: the time is over)" in check.summary
+        )
         differs = validate(RELU, ABS, {"xs": [np.float32([-1])]}, budget=Budget(60))
         assert verdicts(differs) == ["differs"]
 

@@ -54,7 +54,7 @@ def validate(
         after: The model to check.
         inputs: One feed (input name to array, list of arrays or None), a list of feeds, or an npz
             file; None makes feeds from the types of ``before``.
-        cases: How many feeds are made, at most 10,000.
+        cases: How many feeds are made, from 1 to 10,000.
         seed: The same seed makes the same feeds.
         atol: Absolute tolerance in place of the table in :mod:`rewriter.proof.compare`.
         rtol: Relative tolerance, likewise.
@@ -70,10 +70,10 @@ def validate(
 
     Raises:
         RewriteError: A model cannot be read, the models take different inputs, or given inputs
-            do not fit them or break a promise; or too many feeds are asked for.
+            do not fit them or break a promise; or ``cases`` is no such number.
     """
-    if cases > _MOST_CASES:
-        raise RewriteError(f"{cases:,} inputs are asked for: ask for at most {_MOST_CASES:,}")
+    if not isinstance(cases, int) or not 0 < cases <= _MOST_CASES:
+        raise RewriteError(f"cases is {cases!r}: give a number from 1 to {_MOST_CASES:,}")
     for model in (before, after):
         weights.require(models.take(model).model)
     check_same_inputs(before, after)

@@ -79,7 +79,7 @@ class TestVerdicts:
         assert verdicts(check) == ["equal"] * 8
         assert {case.engine for case in check.cases} == {"reference and onnxruntime"}
         assert check.summary == (
-            "verified on 8 of 8 feeds by the evaluator and onnxruntime, largest difference from "
+            "verified on 8 of 8 inputs by the evaluator and onnxruntime, largest difference from "
             "the model before 0.0e+00"
         )
 
@@ -118,17 +118,18 @@ class TestVerdicts:
         check = validate(never, never, cases=2)
         assert (check.ok, check.verified) == (False, 0)
         assert verdicts(check) == ["before fails"] * 2
-        assert check.summary.startswith("not verified: none of 2 feeds proves anything (")
+        assert check.summary.startswith("not verified: none of 2 inputs proves anything (")
         assert check.summary.endswith("--inputs, or skip this with --no-verify")
 
-    def test_no_cases_is_not_verified(self):
-        check = validate(RELU, RELU, cases=0)
+    def test_no_inputs_are_not_verified(self):
+        check = validate(RELU, RELU, [])
         assert (check.ok, check.verified) == (False, 0)
-        assert "no feed was tried" in check.summary
+        assert "no input was tried" in check.summary
 
-    def test_more_cases_than_can_be_judged_are_refused(self):
-        with pytest.raises(RewriteError, match="ask for at most 10,000"):
-            validate(RELU, RELU, cases=10**8)
+    @pytest.mark.parametrize("cases", [0, 10**8, "2"])
+    def test_a_number_of_cases_that_cannot_be_judged_is_refused(self, cases):
+        with pytest.raises(RewriteError, match=f"cases is {cases!r}: give a number from 1 to 10,"):
+            validate(RELU, RELU, cases=cases)
 
     def test_random_is_not_verified(self):
         random = model("(float[N] x) => (float[N] y)", "y = RandomNormalLike(x)")
@@ -539,7 +540,7 @@ class TestBodiesThatNeverRan:
         check = validate(two, two, {"xs": ones, "zs": []})
         assert check.ok
         assert check.never_ran == ("two",)
-        assert check.summary.endswith("; no feed ran the body of two, of which nothing is proven")
+        assert check.summary.endswith("; no input ran the body of two, of which nothing is proven")
         assert validate(two, two, [{"xs": ones, "zs": []}, {"xs": [], "zs": ones}]).ok
         assert validate(two, two).never_ran == ()
 

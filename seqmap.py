@@ -1,4 +1,28 @@
-"""The public face of seqmap: ``import seqmap`` gives what ``import rewriter`` gives."""
+"""Put batched operators in the place of SequenceMap, Loop and Scan in ONNX models.
+
+Rewrite a model, compare it with the one before, and print what became of each loop::
+
+    import onnx
+    import seqmap
+
+    result = seqmap.rewrite("model.onnx", verify=True)
+    onnx.save(result.model, "out.onnx")
+    print(result.report)
+
+The functions::
+
+    optimize      the new model
+    rewrite       the new model and the report
+    explain       the report alone; nothing is rewritten
+    validate      do two models compute the same?
+    run, session  run a model once, or many times
+    bench         time a model as given and rewritten
+    Predictor     run the requests of many callers in batches
+    load, save    models as onnx_ir.Model, whose weights stay on disk
+
+What goes wrong is a RewriteError, with one sentence that says what to do. ``import rewriter``
+gives the same names.
+"""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             forwarded = _forward_elements(graph, node)
             modified |= bool(forwarded)
             if forwarded == len(node.outputs):
-                form = "the sequence itself: its elements pass unchanged"
+                form = "its elements pass unchanged"
                 path = paths.get(node, node.name or "")
                 self.decisions.append(Decision(path, "SequenceMap", Verdict.FUSED, form))
         if modified:

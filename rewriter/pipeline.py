@@ -55,7 +55,7 @@ def optimize(
 ) -> SameKind: ...
 @takes_options
 def optimize(model: Any, *, verify: bool = False, **options: Unpack[RewriteOptions]) -> Any:
-    """Return a model without SequenceMap that computes the same.
+    """Return a model that computes the same without SequenceMap, by batched operators.
 
     Args:
         model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model``, an
@@ -105,7 +105,7 @@ def rewrite(
     verify: bool = False,
     **options: Unpack[RewriteOptions],
 ) -> Result[Any]:
-    """Remove every SequenceMap from a model and say what was done.
+    """Put batched operators in the place of SequenceMap, Loop and Scan; say what was done.
 
     Args:
         model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model``, an

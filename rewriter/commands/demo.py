@@ -17,10 +17,10 @@ import onnx
 
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.commands.console import Console
-from rewriter.commands.scan import COUNTED
-from rewriter.model_files.model_facts import OperatorCounts
+from rewriter.commands.scan import told_maps
 from rewriter.pipeline import rewrite
 from rewriter.proof.validation import Check, validate
+from rewriter.reporting.report import Report
 
 __all__ = [
     "USAGE",
@@ -45,9 +45,8 @@ _MODELS = {
 _HEADINGS = (
     "model",
     "loads",
-    "sequence operators",
-    "loops and maps",
     "milliseconds",
+    "maps",
     "largest difference",
 )
 _SIZES = ((120, 160), (96, 96), (150, 110))
@@ -59,8 +58,7 @@ class DemoOutcome:
     """The result of one model; a time is None where onnxruntime refuses the model."""
 
     name: str
-    before: OperatorCounts
-    after: OperatorCounts
+    report: Report
     seconds_before: float | None
     seconds_after: float | None
     check: Check
@@ -78,8 +76,7 @@ class DemoOutcome:
             "passed": self.passed,
             "before_ms": times[0],
             "after_ms": times[1],
-            "sequence_operators": [self.before.sequences, self.after.sequences],
-            "loops_and_maps": [self.before.loops, self.after.loops],
+            "report": self.report.to_dict(),
             "verification": self.check.summary,
         }
 
@@ -92,9 +89,8 @@ class DemoOutcome:
         return (
             self.name,
             " -> ".join(loads),
-            f"{self.before.sequences} -> {self.after.sequences}",
-            f"{self.before.loops} -> {self.after.loops}",
             " -> ".join(times),
+            told_maps(self.report.to_dict()),
             verified,
         )
 
@@ -128,8 +124,6 @@ def show(out: TextIO) -> list[DemoOutcome]:
     outcomes = [_show(name, path, out) for name, path in model_files().items()]
     out.write("\nbefore -> after\n")
     out.write(_table([_HEADINGS, *(outcome.cells for outcome in outcomes)]))
-    if any(outcome.after.loops > outcome.before.loops for outcome in outcomes):
-        out.write(COUNTED + "\n")
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     if failed:
         out.write(f"\nnot right: {', '.join(failed)}\n")
@@ -163,8 +157,7 @@ def _show(name: str, path: Traversable, out: TextIO) -> DemoOutcome:
     seconds_after = _try(result.model, feeds, "after", out)
     check = validate(before, result.model, inputs=[feeds, _shorter(feeds)])
     out.write(f"  {check.summary}\n")
-    counts = (result.report.before, result.report.after)
-    return DemoOutcome(name, *counts, seconds_before, seconds_after, check)
+    return DemoOutcome(name, result.report, seconds_before, seconds_after, check)
 
 
 def _read(path: Traversable) -> onnx.ModelProto:

@@ -22,6 +22,7 @@ __all__ = [
     "say_summary",
     "told_left",
     "told_maps",
+    "told_result",
 ]
 
 USAGE = "DIR|FILE|PATTERN ... "
@@ -29,6 +30,8 @@ COUNTED = "an If that asks for shapes holds several forms of one map: all count,
 
 
 _NOTHING = ("-", "-", told_counts({"loops": 0, "sequences": 0}))
+_NOT_REACHED = 4
+_RESULTS = {0: "passed", 1: "unusable", 3: "not verified", _NOT_REACHED: "not reached"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -66,11 +69,11 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     every = [_explaining(args, path) for path in found]
     with console.progress("scanning") as move:
         records = many.run_each(every, args.jobs, many.counted(found, move))
-    rows: list[tuple[str, ...]] = [("model", "holds", "becomes", "left")]
+    rows: list[tuple[str, ...]] = [("model", "holds", "becomes", "left", "result")]
     for path, one in zip(found, records, strict=True):
-        row = _row(path, one)
-        if console.is_verbose or one["status"] or row[1:] != _NOTHING:
-            rows.append(row)
+        told = _told(one)
+        if console.is_verbose or one["status"] or told != _NOTHING:
+            rows.append((os.fspath(path), *told, told_result(one)))
     return say_summary(list(found), records, rows, console)
 
 
@@ -109,6 +112,8 @@ def say_summary(
         if one["status"]:
             told = one.get("error", "failed")
             console.warn(told if str(path) in told else f"{path}: {told}")
+    if any(one["status"] == _NOT_REACHED for one in records):
+        console.say("seqmap explain MODEL with the same options says what is left and what helps")
     return many.worst(records)
 
 
@@ -123,12 +128,17 @@ def told_left(report: many.Record) -> str:
     return told_counts(report["operators"]["after"])
 
 
-def _row(path: Path, record: many.Record) -> tuple[str, ...]:
+def told_result(record: many.Record) -> str:
+    """Return what the status of one model means."""
+    return _RESULTS.get(record["status"], "failed")
+
+
+def _told(record: many.Record) -> tuple[str, str, str]:
     report = record.get("report")
     if report is None:
-        return (str(path), "unusable", "-", "-")
+        return ("-", "-", "-")
     held = told_held(report["operators"]["before"])
-    return (os.fspath(path), held or "-", told_maps(report), told_left(report))
+    return (held or "-", told_maps(report), told_left(report))
 
 
 def _explaining(args: argparse.Namespace, path: Path) -> argparse.Namespace:

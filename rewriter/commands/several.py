@@ -49,7 +49,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     every = [_one(args, path, args.output / place) for path, place in found.items()]
     with console.progress("optimizing") as move:
         records = many.run_each(every, args.jobs, many.counted(found, move))
-    rows: list[tuple[str, ...]] = [("model", "maps", "left", "verified", "status")]
+    rows: list[tuple[str, ...]] = [("model", "maps", "left", "verified", "result")]
     rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
     return scan.say_summary(list(found), records, rows, console)
 
@@ -66,4 +66,4 @@ def _row(path: Path, record: many.Record) -> tuple[str, ...]:
     report, proof = record.get("report"), record.get("verification")
     verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "-"
     told = ("-", "-") if report is None else (scan.told_maps(report), scan.told_left(report))
-    return (str(path), *told, verified, str(record["status"]))
+    return (str(path), *told, verified, scan.told_result(record))

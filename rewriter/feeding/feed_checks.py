@@ -31,8 +31,8 @@ def as_feeds(inputs: object) -> dict[str, Any]:
     """
     if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
         raise RewriteError(
-            f"the inputs are a {type(inputs).__name__}; give a dict of input names, each with an "
-            "array, or with a list of arrays for a sequence"
+            f"the inputs are of type {type(inputs).__name__}; give a dict of input names, each "
+            "with an array, or with a list of arrays for a sequence"
         )
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in inputs.items()

@@ -139,7 +139,7 @@ def _arrays(source: Source) -> tuple[Mapping[str, Array], str]:
     try:
         loaded = np.load(source, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
-            raise RewriteError(f"{label} holds one array; feeds are an npz file")
+            raise RewriteError(f"{label} holds one array; inputs are an npz file")
         with loaded as file:
             return {key: file[key] for key in file.files}, label
     except FileNotFoundError:

@@ -94,8 +94,8 @@ class Check:
             return f"differs on {self.mismatch.description}{broken}: {self.mismatch.message}"
         if self.verified:
             return (
-                f"verified on {self.verified} of {len(self.cases)} feeds {told_judges(self.cases)}"
-                f", largest difference from the model before {self.max_abs_error:.1e}"
-                f"{told_rest(self.cases)}{told_unproven(self.never_ran)}"
+                f"verified on {self.verified} of {len(self.cases)} inputs "
+                f"{told_judges(self.cases)}, largest difference from the model before "
+                f"{self.max_abs_error:.1e}{told_rest(self.cases)}{told_unproven(self.never_ran)}"
             )
         return told_nothing(self.cases, self.shape_remedy)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -52,7 +54,7 @@ def validate(
         after: The model to check.
         inputs: One feed (input name to array, list of arrays or None), a list of feeds, or an npz
             file; None makes feeds from the types of ``before``.
-        cases: How many feeds are made, at most 10,000.
+        cases: How many feeds are made, from 1 to 10,000.
         seed: The same seed makes the same feeds.
         atol: Absolute tolerance in place of the table in :mod:`rewriter.proof.compare`.
         rtol: Relative tolerance, likewise.
@@ -68,17 +70,17 @@ def validate(
 
     Raises:
         RewriteError: A model cannot be read, the models take different inputs, or given inputs
-            do not fit them or break a promise; or too many feeds are asked for.
+            do not fit them or break a promise; or ``cases`` is no such number.
     """
-    if cases > _MOST_CASES:
-        raise RewriteError(f"{cases:,} inputs are asked for: ask for at most {_MOST_CASES:,}")
+    if not isinstance(cases, int) or not 0 < cases <= _MOST_CASES:
+        raise RewriteError(f"cases is {cases!r}: give a number from 1 to {_MOST_CASES:,}")
     for model in (before, after):
         weights.require(models.take(model).model)
     check_same_inputs(before, after)
     promises = _promises(before, after)
     budget = budget or Budget()
     judge = Judge(before, after, rtol, atol, Allowance(budget))
-    tell = on_feed or _ignore
+    tell = on_feed or (lambda _: None)
     if inputs is not None:
         feeds = _given(inputs, before, after, promises)
         found = _trusting(judge, lambda: _judged(judge, feeds, tell))
@@ -198,13 +200,18 @@ def _judged(judge: Judge, feeds: Sequence[Feed], tell: Callable[[str], None]) ->
 def _made(
     judge: Judge, maker: FeedMaker, cases: int, tell: Callable[[str], None]
 ) -> Iterator[Case]:
+    """Judge feeds of several kinds; behind one that takes too much, small ones come first."""
     worked: int | None = None
-    for number, kind in enumerate(maker.kinds(cases), 1):
-        tell(f"{number} of {cases}, {kind.description}")
+    kinds = collections.deque(maker.kinds(cases))
+    while kinds:
+        kind = kinds.popleft()
+        tell(f"{cases - len(kinds)} of {cases}, {kind.description}")
         judge.allowance.start_feed()
         attempt, case = _search(judge, maker, kind, worked)
         if case.ran_body:  # otherwise any values would have done
             worked = worked if attempt is None else attempt
+        if case.verdict == "skipped":
+            kinds = collections.deque(sorted(kinds, key=lambda kind: kind.length or math.inf))
         yield case
 
 
@@ -239,7 +246,3 @@ def _search(
         if judge.allowance.is_over:
             break
     return alone or (None, judge.case(stopped or next(iter(tried.values()))))
-
-
-def _ignore(_: str) -> None:
-    """Tell nobody."""

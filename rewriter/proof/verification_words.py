@@ -46,7 +46,7 @@ def told_unproven(paths: Sequence[str]) -> str:
     if not paths:
         return ""
     others = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
-    return f"; no feed ran the body of {paths[0]}{others}, of which nothing is proven"
+    return f"; no input ran the body of {paths[0]}{others}, of which nothing is proven"
 
 
 def told_nothing(cases: Sequence[Case], remedy: str) -> str:
@@ -58,13 +58,13 @@ def told_nothing(cases: Sequence[Case], remedy: str) -> str:
     """
     equal = [case for case in cases if case.verdict == "equal"]
     if equal and not any(case.is_random for case in cases):
-        tried = f"on {len(equal)} of {len(cases)} feeds both models agree, but no body of a map "
+        tried = f"on {len(equal)} of {len(cases)} inputs both models agree, but no body of a map "
         what = f"{tried}or loop ran there ({equal[0].description})"
         fails = next((c.message for c in cases if c.verdict == "before fails" and c.message), "")
         what += f"; the first failure elsewhere: {fails}" if fails else ""
     else:
-        reason = next((case.message for case in cases if case.message), "no feed was tried")
-        what = f"none of {len(cases)} feeds proves anything ({reason})"
+        reason = next((case.message for case in cases if case.message), "no input was tried")
+        what = f"none of {len(cases)} inputs proves anything ({reason})"
     unknown = next(filter(None, (_UNKNOWN.search(case.message) for case in cases)), None)
     remedies = ["give inputs it accepts with --inputs"]
     if unknown:

@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 Record = Mapping[str, Any]
+_UNCHANGED = "<p>as many of each as before</p>"
 
 
 def safe(text: object) -> str:
@@ -58,12 +59,13 @@ def shapes_section(record: Record) -> str:
 
 
 def operators_section(record: Record) -> str:
-    """Return the operators whose number changed, and all of them folded."""
+    """Return the operators whose number changed, and all of them, folded."""
     head, *rows = operator_rows(record["operators"])
     changed = [row for row in rows if row[1] != row[2]]
     inner = f"<details><summary>all operators</summary>{html_table([head, *rows])}</details>"
-    told_rows = html_table([head, *changed]) if changed else "<p>as many of each as before</p>"
-    return section("operators", [told_rows, inner])
+    title = f"changed in number: {len(changed)}"
+    told_rows = f"<details><summary>{title}</summary>{html_table([head, *changed])}</details>"
+    return section("operators", [told_rows if changed else _UNCHANGED, inner])
 
 
 def environment_section(record: Record) -> str:

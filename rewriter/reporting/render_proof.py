@@ -11,7 +11,7 @@ _VERDICTS = {
     "before fails": "the model as given fails",
     "defined only after": "only the new model runs",
 }
-_TITLES = ("feed", "verdict", "judged by", "largest difference")
+_TITLES = ("input", "verdict", "judged by", "largest difference")
 
 
 def proof_lines(record: Mapping[str, Any]) -> list[str]:
@@ -23,7 +23,7 @@ def proof_lines(record: Mapping[str, Any]) -> list[str]:
     ]
     budget = record["budget"]
     size = f"{budget['bytes'] / 2**20:.0f} MB"
-    limit = f"budget: {budget['seconds']:g} s and {size}, {record['skipped']} feeds skipped"
+    limit = f"budget: {budget['seconds']:g} s and {size}; skipped: {record['skipped'] or 'none'}"
     return [record["summary"], *repairs, limit]
 
 

@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -89,7 +90,7 @@ class TestScan:
         assert printed.splitlines()[0] == "3 models: 2 with maps, 3 passed, 0 failed"
         table = {line.split()[0]: line for line in printed.splitlines()}
         told = table[str(folder / "rows.onnx")]
-        assert told.endswith("1 SequenceMap  1 fused     no loop, no sequence")
+        assert re.search(r"1 SequenceMap  1 fused     no loop, no sequence +passed$", told)
         assert " -  " in table[str(folder / "plain.onnxtxt")]
         assert last_line(printed) == ("passed", "scan")
 
@@ -115,6 +116,16 @@ class TestScan:
         statuses = {Path(one["model"]).name: one["status"] for one in record["models"]}
         assert statuses == {"ragged.onnx": 4, "plain.onnxtxt": 0, "rows.onnx": 0}
         assert record["status"] == 4
+
+    def test_each_result_is_in_the_table(self, folder: Path, capsys: Capture) -> None:
+        (folder / "broken.onnx").write_bytes(b"none")
+        assert seqmap("scan", folder, "--require", "loop-free") == 4
+        printed = capsys.readouterr().out
+        results = {Path(row[0]).name: row[-1] for row in map(str.split, printed.splitlines())}
+        assert results["rows.onnx"] == "passed"
+        assert results["broken.onnx"] == "unusable"
+        assert re.search(r"ragged\.onnx .*  not reached\n", printed)
+        assert "\nseqmap explain MODEL with the same options says what is left" in printed
 
     def test_a_script_without_a_guard_is_not_run_again(self, tmp_path: Path) -> None:
         write(tmp_path / "plain.onnxtxt", PLAIN)
@@ -162,7 +173,7 @@ class TestOptimizeMany:
         assert op_types(out / "rows.onnx") & {"SequenceMap", "Loop"} == set()
         assert (out / "deep" / "ragged.onnx").is_file()
         printed = capsys.readouterr().out
-        assert "2 of 2    0" in printed
+        assert "2 of 2    passed" in printed
         assert "3 models: 2 with maps, 3 passed, 0 failed" in printed
 
     def test_a_pattern(self, folder: Path, tmp_path: Path) -> None:
@@ -392,9 +403,9 @@ class TestTerminal:
         assert lines[0] == "1 model: 1 with maps, 1 passed, 0 failed"
         assert lines[1:5] == [
             "model",
-            "  holds          becomes  left",
+            "  holds          becomes  left                  result",
             str(folder / "rows.onnx"),
-            "  1 SequenceMap  1 fused  no loop, no sequence",
+            "  1 SequenceMap  1 fused  no loop, no sequence  passed",
         ]
 
     def test_a_terminal_gets_wrapped_lines(

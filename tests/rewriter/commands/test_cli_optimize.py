@@ -117,7 +117,7 @@ class TestOptimize:
         words = ("--verify", "6", "--verify-budget", "30s,1GB", "--report", report)
         assert seqmap("optimize", ragged, tmp_path / "out.onnx", *words) == 0
         text = report.read_text()
-        assert "verified on 6 of 6 feeds by the evaluator and onnxruntime" in text
+        assert "verified on 6 of 6 inputs by the evaluator and onnxruntime" in text
         assert "length 5 ragged" in text
         assert "length 451 ragged" in text
         if suffix == ".json":
@@ -126,7 +126,7 @@ class TestOptimize:
             assert [case["ran_body"] for case in verification["cases"]] == [True] * 5 + [False]
             assert verification["repairs"] == []
         else:
-            assert "budget: 30 s and 1024 MB, 0 feeds skipped" in text
+            assert "budget: 30 s and 1024 MB; skipped: none" in text
             assert "equal, no body ran" in text
             assert "the evaluator and onnxruntime" in text
 
@@ -141,7 +141,7 @@ class TestOptimize:
         np.savez(feeds, in__x=np.ones((3, 4), np.float32), in__bias=np.ones(4, np.float32))
         out = tmp_path / "out.onnx"
         assert seqmap("optimize", rows, out, "--inputs", feeds) == 0
-        assert "verified on 1 of 1 feeds" in capsys.readouterr().out
+        assert "verified on 1 of 1 inputs" in capsys.readouterr().out
 
     def test_a_file_that_is_not_there_is_told_though_nothing_is_to_do(
         self, tmp_path: Path, capsys: Capture

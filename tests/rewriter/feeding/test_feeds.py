@@ -470,7 +470,7 @@ class TestFiles:
 
     def test_one_array_is_no_feed(self, tmp_path):
         np.save(tmp_path / "x.npy", np.zeros(1))
-        with pytest.raises(RewriteError, match=r"x\.npy holds one array; feeds are an npz file"):
+        with pytest.raises(RewriteError, match=r"x\.npy holds one array; inputs are an npz file"):
             read_feeds(tmp_path / "x.npy", model("float[1] x"))
 
 

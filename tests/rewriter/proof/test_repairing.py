@@ -243,7 +243,7 @@ class TestPython:
         given = parsed(
             f"{HEADER}agraph (float[2] x, float[3] y) => (float[?] z) {{ z = Add(x, y) }}"
         )
-        with pytest.raises(VerificationError, match=r"^not verified: none of 8 feeds"):
+        with pytest.raises(VerificationError, match=r"^not verified: none of 8 inputs"):
             rewriter.optimize(given, verify=True)
 
 

@@ -239,7 +239,7 @@ class TestVersions:
         assert "target onnxruntime: reached in all but the version; onnxruntime 1." in out
         assert "Current official support for domain ai.onnx is till opset 26" in out
         assert "it never ran there" in out
-        assert "verified on 7 of 8 feeds by the evaluator alone (onnxruntime refuses" in out
+        assert "verified on 7 of 8 inputs by the evaluator alone (onnxruntime refuses" in out
 
     @pytest.mark.parametrize("words", [(), ("--no-verify",)])
     def test_quiet_hides_no_warning(

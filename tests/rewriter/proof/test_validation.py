@@ -13,7 +13,7 @@ import pytest
 from passes.errors import RewriteError
 from passes.promises import Promises
 from rewriter.backends import onnxruntime as runtime
-from rewriter.evaluator.run_watch import OverBudgetError
+from rewriter.evaluator.run_watch import OverBudgetError, current_watch
 from rewriter.pipeline import rewrite
 from rewriter.proof import judging, unjudged
 from rewriter.proof.budget import Budget
@@ -50,6 +50,26 @@ JOIN_ALL = model(
 )
 
 
+def take_a_while(monkeypatch, cost):
+    """Let sessions take as many seconds as ``cost(backend, feeds)`` says, by a clock of ours."""
+    now, open_lists = [1000.0], judging.open_lists
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    class Slow:
+        def __init__(self, model, backend):
+            self.session, self.backend = open_lists(model, backend), backend
+
+        def run(self, feeds):
+            outputs = self.session.run(feeds)
+            now[0] += cost(self.backend, feeds)
+            if (deadline := current_watch().deadline) < now[0]:
+                now[0] = deadline
+                raise OverBudgetError("its share of the time is over")
+            return outputs
+
+    monkeypatch.setattr(judging, "open_lists", Slow)
+
+
 class TestVerdicts:
     def test_equal(self):
         check = validate(RELU, rewrite(RELU, strategy="expand").model)
@@ -59,7 +79,7 @@ class TestVerdicts:
         assert verdicts(check) == ["equal"] * 8
         assert {case.engine for case in check.cases} == {"reference and onnxruntime"}
         assert check.summary == (
-            "verified on 8 of 8 feeds by the evaluator and onnxruntime, largest difference from "
+            "verified on 8 of 8 inputs by the evaluator and onnxruntime, largest difference from "
             "the model before 0.0e+00"
         )
 
@@ -98,17 +118,18 @@ class TestVerdicts:
         check = validate(never, never, cases=2)
         assert (check.ok, check.verified) == (False, 0)
         assert verdicts(check) == ["before fails"] * 2
-        assert check.summary.startswith("not verified: none of 2 feeds proves anything (")
+        assert check.summary.startswith("not verified: none of 2 inputs proves anything (")
         assert check.summary.endswith("--inputs, or skip this with --no-verify")
 
-    def test_no_cases_is_not_verified(self):
-        check = validate(RELU, RELU, cases=0)
+    def test_no_inputs_are_not_verified(self):
+        check = validate(RELU, RELU, [])
         assert (check.ok, check.verified) == (False, 0)
-        assert "no feed was tried" in check.summary
+        assert "no input was tried" in check.summary
 
-    def test_more_cases_than_can_be_judged_are_refused(self):
-        with pytest.raises(RewriteError, match="ask for at most 10,000"):
-            validate(RELU, RELU, cases=10**8)
+    @pytest.mark.parametrize("cases", [0, 10**8, "2"])
+    def test_a_number_of_cases_that_cannot_be_judged_is_refused(self, cases):
+        with pytest.raises(RewriteError, match=f"cases is {cases!r}: give a number from 1 to 10,"):
+            validate(RELU, RELU, cases=cases)
 
     def test_random_is_not_verified(self):
         random = model("(float[N] x) => (float[N] y)", "y = RandomNormalLike(x)")
@@ -519,7 +540,7 @@ class TestBodiesThatNeverRan:
         check = validate(two, two, {"xs": ones, "zs": []})
         assert check.ok
         assert check.never_ran == ("two",)
-        assert check.summary.endswith("; no feed ran the body of two, of which nothing is proven")
+        assert check.summary.endswith("; no input ran the body of two, of which nothing is proven")
         assert validate(two, two, [{"xs": ones, "zs": []}, {"xs": [], "zs": ones}]).ok
         assert validate(two, two).never_ran == ()
 
@@ -599,6 +620,39 @@ class TestBudget:
         check = validate(RELU, RELU, cases=len(expected), budget=Budget(1.0))
         assert verdicts(check) == expected
         assert check.cases[-1].engine == "onnxruntime on the plain expansion"
+
+    @pytest.mark.parametrize(
+        ("seconds", "expected"),
+        [
+            # 30 seconds do not suffice for five elements; of one both models run in the next 15.
+            (7, {"length 5 ragged": "skipped", "length 1": "equal", "length 2 equal": "skipped"}),
+            # One element takes all of its share in the model before.
+            (
+                20,
+                {"length 5 ragged": "skipped", "length 1": "skipped", "length 2 equal": "skipped"},
+            ),
+        ],
+    )
+    def test_behind_a_feed_that_takes_too_long_the_smallest_is_tried(
+        self, monkeypatch, seconds, expected
+    ):
+        take_a_while(monkeypatch, lambda _, feeds: seconds * len(feeds["xs"]))
+        check = validate(RELU, RELU, budget=Budget(60))
+        found = {case.description: case.verdict for case in check.cases}
+        assert next(iter(found)) == "length 5 ragged"
+        assert {name: found[name] for name in expected} == expected
+        assert len(found) == 8
+
+    def test_the_evaluator_proves_it_where_no_time_is_left_for_onnxruntime(self, monkeypatch):
+        feed = {"xs": [np.ones(2, np.float32)]}
+        take_a_while(monkeypatch, lambda backend, _: 15 if backend == "reference" else 0)
+        check = validate(RELU, RELU, feed, budget=Budget(60))
+        assert (check.ok, check.cases[0].engine) == (True, "reference")
+        assert (
+            "by the evaluator alone (onnxruntime did not run: the time is over)" in check.summary
+        )
+        differs = validate(RELU, ABS, {"xs": [np.float32([-1])]}, budget=Budget(60))
+        assert verdicts(differs) == ["differs"]
 
     def test_each_feed_is_announced(self):
         told = []

@@ -15,16 +15,16 @@ def case(verdict: Verdict = "equal", engine: str = BOTH, message: str = "") -> C
 @pytest.mark.parametrize(
     ("cases", "expected"),
     [
-        ([case()] * 2, "verified on 2 of 2 feeds by the evaluator and onnxruntime, "),
+        ([case()] * 2, "verified on 2 of 2 inputs by the evaluator and onnxruntime, "),
         (
             [case(), case(engine="reference", message=f"{ALONE}no memory"), case()],
-            "verified on 3 of 3 feeds (2 by the evaluator and onnxruntime, 1 by the evaluator), ",
+            "verified on 3 of 3 inputs (2 by the evaluator and onnxruntime, 1 by the evaluator), ",
         ),
         (
             [case(engine="reference", message=f"{ALONE}onnxruntime refuses it")],
-            "verified on 1 of 1 feeds by the evaluator alone (onnxruntime refuses it), ",
+            "verified on 1 of 1 inputs by the evaluator alone (onnxruntime refuses it), ",
         ),
-        ([case(engine="reference")], "verified on 1 of 1 feeds by the evaluator, "),
+        ([case(engine="reference")], "verified on 1 of 1 inputs by the evaluator, "),
     ],
 )
 def test_who_judged(cases: list[Case], expected: str) -> None:

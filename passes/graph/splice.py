@@ -28,7 +28,7 @@ def splice(
 
     A new value takes the name, type and rank of the value that it replaces, and the dimensions
     of an output of the graph: those of any other may be false. The node, and what only it needed,
-    is removed when nothing reads it any more.
+    is removed when nothing reads it any more. An output that is left out needs no new value.
 
     Args:
         builder: The new nodes.
@@ -40,7 +40,7 @@ def splice(
     """
     graph = node.graph
     assert graph is not None
-    pairs = list(replacements)
+    pairs = [(old, new) for old, new in replacements if old.name != ""]
     own = {out for new in builder.nodes for out in new.outputs}
     named: set[ir.Value] = set()
     for i, (old, new) in enumerate(pairs):

@@ -797,6 +797,41 @@ def test_no_strings_are_left_alone() -> None:
     assert not SidestepDefectsPass(["openvino"])(loaded).modified
 
 
+RECURRENT = {
+    "GRU": (3, ["a", "b"]),
+    "LSTM": (4, ["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "left_out"), [(op, at) for op, (_, outs) in RECURRENT.items() for at in outs]
+)
+@pytest.mark.parametrize("is_nan", [False, True])
+def test_a_recurrence_whose_output_is_left_out(op_type: str, left_out: str, is_nan: bool) -> None:
+    """Once ``Y``, the first, was left out, the form had a node without an output."""
+    gates, outputs = RECURRENT[op_type]
+    kept = [name for name in outputs if name != left_out]
+    yielded = ", ".join(f"float[?,?,?{',?' * (name == 'a')}] {name}" for name in kept)
+    model = parse(f"""g (float[T, B, 2] x, float[1, {3 * gates}, 2] w, float[1, {3 * gates}, 3] r)
+        => ({yielded}) {{ {", ".join(outputs)} = {op_type} <hidden_size = 3> (x, w, r) }}""")
+    recurrent = model.graph.node[0]
+    recurrent.output[:] = ["" if name == left_out else name for name in outputs]
+    random = np.random.default_rng(0)
+    shapes = {"x": (4, 2, 2), "w": (1, 3 * gates, 2), "r": (1, 3 * gates, 3)}
+    feeds = {name: random.random(shape, np.float32) - 0.5 for name, shape in shapes.items()}
+    if is_nan:
+        feeds["x"][2, 1, 0] = np.nan
+    loaded = ir.from_proto(model)
+    assert SidestepDefectsPass()(loaded).modified
+    after = ir.to_proto(loaded)
+    check(after)
+    assert all(any(node.output) for node in after.graph.node)
+    found = open_session(after, "onnxruntime").run(feeds)
+    wanted = open_session(model, "reference").run(feeds)
+    for name in kept:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("right", ["int64[K,P]", "int64[K]"])
 def test_products_of_integers_are_not_fused(right: str) -> None:
     """Below opset 12 they have no Max, which stands between elsewhere."""

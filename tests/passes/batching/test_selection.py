@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+import rewriter
+from rewriter.backends import run
+from rewriter.target_table import TargetName
 from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
@@ -238,3 +242,43 @@ def test_branches_may_yield_packed_samples() -> None:
     operands = {"x": mapped((4,)), "f": FLAGS, "c": shared(np.array(True))}
     for batch in (0, 1, 3):
         prove_ragged(RaggedCase("Compress in branches", nodes, operands), batch)
+
+
+COUNTED = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(T) a, seq(T) b, seq(T) c) => (seq(T[]) y) {
+    y = SequenceMap (a, b, c) <body = f (T p, T q, T r) => (T[] o) { o = Range (p, q, r) }> }"""
+SPANS = [
+    (0, 4, 1),
+    (1, 9, 3),
+    (9, 0, -2),
+    (5, 5, 2),
+    (4, 0, 3),
+    (0, 4, -3),
+    (0, 9, 3),
+    (-7, -1, 4),
+]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("target", ["onnxruntime-cuda", "onnxruntime-webgpu-int64"])
+def test_a_device_counts_steps_in_whole_numbers(dtype: str, target: TargetName) -> None:
+    model = onnx.parser.parse_model(COUNTED.replace("T", dtype))
+    found = rewriter.rewrite(model, target=target)
+    assert "Ceil" not in found.report.after.by_type
+    feeds = {
+        name: [np.array(span[i], dtype) for span in SPANS]
+        for i, name in enumerate(("a", "b", "c"))
+    }
+    expected = [np.arange(*span, dtype=dtype) for span in SPANS]
+    for one, other in zip(run(found.model, feeds)["y"], expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_steps_of_one_are_not_divided() -> None:
+    text = COUNTED.replace(", seq(T) c", "").replace(", b, c", ", b").replace(", T r", "")
+    text = text.replace("{ o =", "{ r = Constant <value = int64 {1}> () o =").replace("T", "int64")
+    found = rewriter.rewrite(onnx.parser.parse_model(text))
+    assert not {"Div", "Ceil"} & set(found.report.after.by_type)
+    feeds = {"a": [np.array(3), np.array(0)], "b": [np.array(1), np.array(2)]}
+    lengths = [len(one) for one in run(found.model, feeds)["y"]]
+    assert lengths == [0, 2]

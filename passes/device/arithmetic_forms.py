@@ -45,7 +45,7 @@ def remainder(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Valu
         return None
     x, by = (Formula(ops, operand(node, i), dtype) for i in range(2))
     rest = x - x / by * by
-    if dtype not in _SIGNED or node.attributes.get_int("fmod", 0):
+    if dtype not in _SIGNED or node.attributes.get_int("fmod", 0) == 1:
         return [rest.value]
     moved = rest + by
     under = rest.compare("Greater", 0).where(moved, rest)

@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.counted_rows import lengths_of_rows
-from passes.batching.flat.formula import Formula
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
@@ -113,7 +112,9 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         return counted
     start, limit, delta = (_numbers(ctx, ctx.operand(operands, i)) for i in range(3))
     dtype = ctx.operand(operands, 0).dtype
-    steps = _steps(ctx, ctx.op("Sub", [limit, start]), delta, dtype, _whole(ctx, node.inputs[2]))
+    span = ctx.op("Sub", [limit, start])
+    is_by_one = dtype == _INT64 and _whole(ctx, node.inputs[2]) == Linear(1)
+    steps = span if is_by_one else _steps(ctx, span, delta)
     lengths = Lengths(ctx.builder, ctx.op("Max", [steps, ctx.builder.scalar(0)]))
     first, apart = (ctx.op("Gather", [x, lengths.samples], {"axis": 0}) for x in (start, delta))
     places = lengths.positions
@@ -124,28 +125,10 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     return [ctx.packed(ctx.op("Add", [first, ctx.op("Mul", [places, apart])]), lengths)]
 
 
-def _steps(
-    ctx: Context,
-    span: ir.Value,
-    step: ir.Value,
-    dtype: ir.DataType | None,
-    known: Linear | None,
-) -> ir.Value:
-    """Return how many steps there are in a span, below 0 for one that is walked backwards.
-
-    Devices count in whole numbers where some have no doubles: one step more than the quotient
-    where a part of the span is left, of the sign of the step.
-    """
-    if dtype == _INT64 and known == Linear(1):
-        return span
-    if not ctx.asked.for_device or dtype not in (_INT64, ir.DataType.INT32):
-        doubles = (ctx.op("Cast", [x], {"to": ir.DataType.DOUBLE}) for x in (span, step))
-        return ctx.op("Cast", [ctx.op("Ceil", [ctx.op("Div", [*doubles])])], {"to": _INT64})
-    whole, by = Formula(ctx, span, dtype), Formula(ctx, step, dtype)
-    quotient = whole / by
-    rest = whole - quotient * by
-    ahead = by.compare("Less", 0).where(0 - rest, rest)
-    return (quotient + ahead.compare("Greater", 0).cast(dtype)).cast(_INT64).value
+def _steps(ctx: Context, span: ir.Value, step: ir.Value) -> ir.Value:
+    """Return how many steps there are in a span, below 0 for one that is walked backwards."""
+    doubles = [ctx.op("Cast", [x], {"to": ir.DataType.DOUBLE}) for x in (span, step)]
+    return ctx.op("Cast", [ctx.op("Ceil", [ctx.op("Div", doubles)])], {"to": _INT64})
 
 
 def _counted_up(

@@ -8,7 +8,14 @@ from passes.batching.flat.formula import Formula
 from passes.batching.operators import Operators
 from passes.graph.made import operand
 
-__all__ = ["differing", "either", "log_softmax", "remainder", "rounded", "same_flags"]
+__all__ = [
+    "differing",
+    "either",
+    "log_softmax",
+    "remainder",
+    "rounded",
+    "same_flags",
+]
 
 _T = ir.DataType
 _SIGNED = frozenset({_T.INT32, _T.INT64})

@@ -227,6 +227,7 @@ def test_forms_compute_the_same(inputs: str, result: str, body: str, feeds: list
 LOGARITHMS = {
     "rows": ("axis = -1", np.float32([[0, 1, 2, 90], [-90, -91, 3, 3]])),
     "columns": ("axis = 1", np.arange(12, dtype=np.float32).reshape(2, 3, 2)),
+    "no rows": ("axis = -1", np.zeros((0, 3), np.float32)),
     "rows that are far off": ("axis = 1", np.float32([[1e30, -1e30], [3e38, 3e38]])),
 }
 

@@ -1,4 +1,4 @@
-"""Forms of arithmetic that some devices lack: remainders, rounding, flags, a logarithm."""
+"""Forms of arithmetic that some devices lack: remainders, rounding, flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from passes.graph.made import operand
 __all__ = [
     "differing",
     "either",
-    "log_softmax",
     "remainder",
     "rounded",
     "same_flags",
@@ -69,11 +68,3 @@ def rounded(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value]
     rest, is_odd = x - below, below - (below * 0.5).floor() * 2.0
     half = rest.compare("Equal", 0.5).where(is_odd, 0.0)
     return [(below + rest.compare("Greater", 0.5).where(1.0, half)).value]
-
-
-def log_softmax(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
-    """As ONNX defines it: less the greatest, less the logarithm of the sum of the powers."""
-    x, axes = operand(node, 0), [node.attributes.get_int("axis", -1)]
-    lower = ops.op("Sub", [x, ops.reduce("ReduceMax", x, axes)])
-    total = ops.reduce("ReduceSum", ops.op("Exp", [lower]), axes)
-    return [ops.op("Sub", [lower, ops.op("Log", [total])])]

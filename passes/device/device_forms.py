@@ -110,7 +110,10 @@ class DeviceFormsPass(FormsPass):
         values = node.outputs if node.op_type == _FILL else node.inputs
         first = values[_FIRST.get(node.op_type, 0)]
         given = _dtype(first, typing)
-        if given is None or self._has_kernel(node, given):
+        is_tensor = first is not None and isinstance(
+            typing[first].type or first.type, ir.TensorType
+        )
+        if not is_tensor or given is None or self._has_kernel(node, given):
             return None
         if node.op_type in _PLAIN:
             plain, needs = _PLAIN[node.op_type]

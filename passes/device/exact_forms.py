@@ -18,7 +18,6 @@ from passes.batching.operators import Operators
 from passes.device.arithmetic_forms import (
     differing,
     either,
-    log_softmax,
     remainder,
     rounded,
     same_flags,
@@ -198,11 +197,6 @@ EXACT: Mapping[str, ExactForm] = {
         _kept, (("Gather", None), *((op, _T.INT32) for op in PLACING)), since=13
     ),
     "Identity": ExactForm(same_flags, (("And", None),), since=7),
-    "LogSoftmax": ExactForm(
-        log_softmax,
-        tuple((op, None) for op in ("Exp", "Log", "ReduceMax", "ReduceSum", "Sub")),
-        since=13,
-    ),
     "Mod": ExactForm(
         remainder,
         tuple((op, None) for op in ("Add", "Div", "Greater", "Less", "Mul", "Sub", "Where")),

@@ -140,6 +140,7 @@ CASES = {
         [np.float32([*HALVES, 0.49999997, -0.3, 2**23 + 1, -(2**30), np.inf, -np.inf, np.nan])],
     ),
     "product of any number": ("int64[N] x", "int64[1] y", "y = ReduceProd (x)", [RESTS[0]]),
+    "product of none": ("int64[N] x", "int64[1] y", "y = ReduceProd (x)", [RESTS[0, :0]]),
     "cut int32": (
         "int32[N,M] x",
         "int32[N,K] y",
@@ -224,31 +225,10 @@ def test_forms_compute_the_same(inputs: str, result: str, body: str, feeds: list
     np.testing.assert_array_equal(whole.run(named)["y"][~skipped], expected[~skipped])
 
 
-LOGARITHMS = {
-    "rows": ("axis = -1", np.float32([[0, 1, 2, 90], [-90, -91, 3, 3]])),
-    "columns": ("axis = 1", np.arange(12, dtype=np.float32).reshape(2, 3, 2)),
-    "no rows": ("axis = -1", np.zeros((0, 3), np.float32)),
-    "rows that are far off": ("axis = 1", np.float32([[1e30, -1e30], [3e38, 3e38]])),
-}
-
-
-@pytest.mark.parametrize(("axis", "x"), LOGARITHMS.values(), ids=LOGARITHMS)
-def test_the_logarithm_of_shares_is_close(axis: str, x: np.ndarray) -> None:
-    dims = ",".join("NMK"[: x.ndim])
-    before = model_of(f"float[{dims}] x", f"float[{dims}] y", f"y = LogSoftmax <{axis}> (x)")
-    model = formed(before)
-    placement = place(model, find_target(TABLE))
-    assert placement is not None
-    assert placement.host == ()
-    expected = run(before, {"x": x})["y"]
-    sessions: list[Any] = [open_session(ir.to_proto(model))]
-    if not software_gpu.why_not():
-        software_gpu.start()
-        sessions.append(OnnxruntimeSession(ir.to_proto(model), None, TABLE, whole=True))
-    for session in sessions:
-        np.testing.assert_allclose(session.run({"x": x})["y"], expected, rtol=1e-5)
-
-
+COPIED_LIST = """g (bool[N] x, bool c) => (seq(bool[N]) y) {
+    f = Not (x) s = SequenceConstruct (f)
+    y = If (c) <then_branch = t () => (seq(bool[N]) p) { p = Identity (s) },
+        else_branch = e () => (seq(bool[N]) q) { q = SequenceEmpty <dtype = 9> () }> }"""
 CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
     c = Cast <to = 6> (x) y = Slice (c, k, k) }"""
 
@@ -257,21 +237,25 @@ CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
     ("table", "opset", "text"),
     [
         (TABLE, 18, "g (float[N] x) => (float[N] y) { y = Mod <fmod = 1> (x, x) }"),
-        (TABLE, 12, "g (float[N,M] x) => (float[N,M] y) { y = LogSoftmax (x) }"),
+        (TABLE, 18, "g (float[N,M] x) => (float[N,M] y) { y = LogSoftmax (x) }"),
         (TABLE, 18, "g (double[N] x) => (double[N] y) { y = Round (x) }"),
         ("webgpu", 18, "g (int64[N] x) => (int64[N] y) { y = Mod (x, x) }"),
         ("cuda", 18, "g (int64[N] x) => (int64[N] y) { y = Mod (x, x) }"),
         ("webgpu", 18, "g (int32[N] x) => (int32[N] y) { y = Slice (x, x, x) }"),
         ("webgpu", 18, CUT_SHAPE),
+        (TABLE, 18, COPIED_LIST),
+        ("dml", 18, COPIED_LIST),
     ],
     ids=[
         "a rest of floats",
-        "rows of all axes behind one",
+        "a logarithm of no rows, whose greatest its kernel refuses",
         "doubles",
         "no int64",
         "a kernel is there",
         "int32 that may lie on the host",
         "int32 that the host makes",
+        "a list of flags",
+        "a list of flags where the device has lists",
     ],
 )
 def test_what_stays(table: str, opset: int, text: str) -> None:

@@ -18,7 +18,7 @@ from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.shapes_on_host import OF_THE_HOST
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, default_opset, is_operator
+from passes.graph.graphs import all_graphs, default_opset, graphs_in_loops, is_operator
 from passes.graph.made import operands
 from passes.graph.names import make_names_unique
 from passes.runtimes.plain_forms import FORMS, Form
@@ -57,10 +57,13 @@ class DeviceFormsPass(FormsPass):
         super().__init__(has_kernel)
         self._short_int64 = short_int64
         self._main: ir.Graph | None = None
+        self._of_host_loops: set[ir.Graph] = set()
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         self._main = model.graph
+        loops_on_host = not self._has_kernel(ir.Node("", "Loop", []), None)
+        self._of_host_loops = set(graphs_in_loops(model.graph)) if loops_on_host else set()
         modified = open_functions(model, [model.graph], stays=self._stays)
         # What plain forms are written by may need another form itself.
         modified |= self._write_those(model, _is_plain)
@@ -144,6 +147,8 @@ class DeviceFormsPass(FormsPass):
             return None if stays else self._shape(node, builder)
         if node.op_type in _DECIDING and not self._is_of_flags(node, typing):
             return None
+        if node.op_type in _LIGHT and node.graph in self._of_host_loops:
+            return None
         exact = EXACT.get(node.op_type)
         if exact is None or opset < exact.since or not self._has_all(exact.needs, given):
             return None
@@ -215,6 +220,8 @@ _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 _PARTS_GIVEN = 13
 _SHAPE = "Shape"
 _COPY = "Identity"
+# One node of the host in a loop that the host runs is less than many.
+_LIGHT = frozenset({"Mod", "Round", "Xor"})
 _DECIDING = frozenset({_COPY, "Or", "Xor"})
 # The first input that has the type, where that is not the first of all.
 _FIRST = {"Where": 1}

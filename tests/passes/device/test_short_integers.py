@@ -229,6 +229,10 @@ COPIED_LIST = """g (bool[N] x, bool c) => (seq(bool[N]) y) {
     f = Not (x) s = SequenceConstruct (f)
     y = If (c) <then_branch = t () => (seq(bool[N]) p) { p = Identity (s) },
         else_branch = e () => (seq(bool[N]) q) { q = SequenceEmpty <dtype = 9> () }> }"""
+IN_A_LOOP = """g (float[N] x, int64 n) => (float[N] y) {
+    c = Constant <value = bool {1}> ()
+    y = Loop (n, c, x) <body = b (int64 i, bool t, float[N] a) => (bool u, float[N] o) {
+        u = Identity (t) f = Mul (a, a) o = Round (f) }> }"""
 CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
     c = Cast <to = 6> (x) y = Slice (c, k, k) }"""
 
@@ -243,6 +247,7 @@ CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
         ("cuda", 18, "g (int64[N] x) => (int64[N] y) { y = Mod (x, x) }"),
         ("webgpu", 18, "g (int32[N] x) => (int32[N] y) { y = Slice (x, x, x) }"),
         ("webgpu", 18, CUT_SHAPE),
+        (TABLE, 18, IN_A_LOOP),
         (TABLE, 18, COPIED_LIST),
         ("dml", 18, COPIED_LIST),
     ],
@@ -254,6 +259,7 @@ CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
         "a kernel is there",
         "int32 that may lie on the host",
         "int32 that the host makes",
+        "rounding in a loop of the host",
         "a list of flags",
         "a list of flags where the device has lists",
     ],

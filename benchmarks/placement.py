@@ -103,7 +103,7 @@ _FORMS = ("given", "rewritten", "tensors")
 
 
 def count(forms: Iterable[PredictedPlacement | None]) -> dict[str, int]:
-    """Return of how many models each of `COUNTED` holds; None is a model that has no such form."""
+    """Return the sums of `COUNTED` over models; None is a model that has no such form."""
     placed = [one for one in forms if one is not None]
     return {what: sum(map(holds, placed)) for what, holds in COUNTED.items()}
 
@@ -116,15 +116,24 @@ def _counts_at_most(one: PredictedPlacement) -> bool:
     return all(node.is_shapes or node.is_counting for node in one.host)
 
 
-COUNTED: dict[str, Callable[[PredictedPlacement], bool]] = {
+_ITERATIONS = 16
+
+
+def _copies_in_a_run(one: PredictedPlacement) -> int:
+    """Return the copies of a run, at most: each branch is taken, and each loop often."""
+    return one.copies + (_ITERATIONS - 1) * one.copies_per_iteration
+
+
+COUNTED: dict[str, Callable[[PredictedPlacement], int]] = {
     "placed": lambda one: True,
     "wholly on the device": lambda one: not one.host,
     "on the host: arithmetic on shapes at most": _shapes_at_most,
     "on the host: arithmetic on whole numbers at most": _counts_at_most,
     "no copy": lambda one: not one.copies,
     "copying in each iteration": lambda one: one.copies_per_iteration > 0,
+    f"copies of all together, in runs of {_ITERATIONS} iterations": _copies_in_a_run,
 }
-"""What is counted of the models of the zoo."""
+"""What is counted of a model of the zoo."""
 
 
 def _cell(one: PredictedPlacement | None) -> str:

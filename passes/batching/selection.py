@@ -111,20 +111,24 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if counted is not None:
         return counted
     start, limit, delta = (_numbers(ctx, ctx.operand(operands, i)) for i in range(3))
-    span, step = (
-        ctx.op("Cast", [x], {"to": ir.DataType.DOUBLE})
-        for x in (ctx.op("Sub", [limit, start]), delta)
-    )
-    steps = ctx.op("Cast", [ctx.op("Ceil", [ctx.op("Div", [span, step])])], {"to": _INT64})
+    dtype = ctx.operand(operands, 0).dtype
+    span = ctx.op("Sub", [limit, start])
+    is_by_one = dtype == _INT64 and _whole(ctx, node.inputs[2]) == Linear(1)
+    steps = span if is_by_one else _steps(ctx, span, delta)
     lengths = Lengths(ctx.builder, ctx.op("Max", [steps, ctx.builder.scalar(0)]))
     first, apart = (ctx.op("Gather", [x, lengths.samples], {"axis": 0}) for x in (start, delta))
     places = lengths.positions
-    dtype = ctx.operand(operands, 0).dtype
     if dtype is None:
         raise Decline(Code.NO_RULE, "nothing tells the element type of its numbers")
     if dtype != _INT64:
         places = ctx.op("Cast", [places], {"to": int(dtype)})
     return [ctx.packed(ctx.op("Add", [first, ctx.op("Mul", [places, apart])]), lengths)]
+
+
+def _steps(ctx: Context, span: ir.Value, step: ir.Value) -> ir.Value:
+    """Return how many steps there are in a span, below 0 for one that is walked backwards."""
+    doubles = [ctx.op("Cast", [x], {"to": ir.DataType.DOUBLE}) for x in (span, step)]
+    return ctx.op("Cast", [ctx.op("Ceil", [ctx.op("Div", doubles)])], {"to": _INT64})
 
 
 def _counted_up(

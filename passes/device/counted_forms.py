@@ -1,4 +1,4 @@
-"""Sizes and places that a device tells by what it has kernels for.
+"""Sizes, places and quotients that a device tells by what it has kernels for.
 
 A device without a kernel for Size or NonZero is not asked: the whole tensor is copied to the host.
 """
@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.flat.formula import Formula
 from passes.batching.operators import Operators
 from passes.device.exact_forms import PLACING, Needs, kept_places
-from passes.graph.made import operand
+from passes.graph.made import made_by, operand
 from passes.typing import Typing
 
 __all__ = ["COUNTED"]
@@ -57,7 +58,36 @@ def _places(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | N
     return [ops.op("Cast", [joined], {"to": _T.INT64.value})]
 
 
+def _upwards(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """A quotient of whole numbers that is rounded up, without the doubles that it goes through.
+
+    It is 1 more than the quotient without its fraction where the rest has the divisor's sign: 7 by
+    3 is 3, -7 by 3 is -2. Up to 2^53 the doubles hold each number.
+    """
+    quotient = made_by(node.inputs[0], "Ceil")
+    divided = None if quotient is None else made_by(quotient.inputs[0], "Div")
+    casts = [made_by(value, "Cast") for value in divided.inputs] if divided is not None else []
+    given = [operand(cast, 0) for cast in casts if cast is not None]
+    if len(given) != 2 or node.attributes.get_int("to", 0) != _T.INT64:
+        return None
+    dtypes = [typing.dtype(value) for value in given]
+    is_exact = typing.dtype(operand(node, 0)) == _T.DOUBLE
+    if not is_exact or any(dtype not in (_T.INT32, _T.INT64) for dtype in dtypes):
+        return None
+    x, by = (
+        Formula(ops, value, dtype or _T.INT64).cast(_T.INT64)
+        for value, dtype in zip(given, dtypes, strict=True)
+    )
+    by = by.compare("Equal", 0).where(1, by)  # what is divided by 0 ends the process of a host
+    whole = x / by
+    rest = x - whole * by
+    ahead = by.compare("Less", 0).where(0 - rest, rest)
+    return [(whole + ahead.compare("Greater", 0).cast(_T.INT64)).value]
+
+
+_UPWARDS = ("Add", "Div", "Equal", "Greater", "Less", "Mul", "Sub", "Where")
 COUNTED: Mapping[str, tuple[_Counted, Needs]] = {
+    "Cast": (_upwards, tuple((op, _T.INT64) for op in _UPWARDS)),
     # The host computes with what it yields where the device has no int64.
     "NonZero": (
         _places,

@@ -13,11 +13,12 @@ from passes.device.counted_forms import COUNTED
 from passes.device.exact_forms import EXACT, Needs
 from passes.device.forms_pass import FormsPass, HasKernel
 from passes.device.moved_forms import MOVED, moved_form
+from passes.device.optional_forms import OPTIONAL
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.shapes_on_host import OF_THE_HOST
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, default_opset, is_operator
+from passes.graph.graphs import all_graphs, default_opset, graphs_in_loops, is_operator
 from passes.graph.made import operands
 from passes.graph.names import make_names_unique
 from passes.runtimes.plain_forms import FORMS, Form
@@ -56,10 +57,13 @@ class DeviceFormsPass(FormsPass):
         super().__init__(has_kernel)
         self._short_int64 = short_int64
         self._main: ir.Graph | None = None
+        self._of_host_loops: set[ir.Graph] = set()
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         self._main = model.graph
+        loops_on_host = not self._has_kernel(ir.Node("", "Loop", []), None)
+        self._of_host_loops = set(graphs_in_loops(model.graph)) if loops_on_host else set()
         modified = open_functions(model, [model.graph], stays=self._stays)
         # What plain forms are written by may need another form itself.
         modified |= self._write_those(model, _is_plain)
@@ -103,24 +107,34 @@ class DeviceFormsPass(FormsPass):
             part = part_of_shape(node, typing, Operators(builder, opset))
             if part is not None:
                 return part
-        if node.op_type in _OPTIONAL:
+        if node.op_type in OPTIONAL:
             has_kernel = self._has_kernel(node, None)
-            return None if has_kernel else _OPTIONAL[node.op_type](node, typing, builder)
+            return None if has_kernel else OPTIONAL[node.op_type](node, typing, builder)
         values = node.outputs if node.op_type == _FILL else node.inputs
         first = values[_FIRST.get(node.op_type, 0)]
         given = _dtype(first, typing)
-        if given is None or self._has_kernel(node, given):
+        is_tensor = first is not None and isinstance(
+            typing[first].type or first.type, ir.TensorType
+        )
+        if not is_tensor or given is None or self._has_kernel(node, given):
             return None
         if node.op_type in _PLAIN:
             plain, needs = _PLAIN[node.op_type]
-            if self._has_all(needs, given):
-                return plain(node, typing, builder)
+            found = plain(node, typing, builder) if self._has_all(needs, given) else None
+            if found is not None:
+                return found
         if node.op_type == _SPLIT:
             takes = opset >= _PARTS_GIVEN and self._has_all(_SPLIT_NEEDS, given)
             return split_to_sequence(node, typing, builder) if takes else None
         if node.op_type in MOVED:
-            short = self._short_int64
-            moved = moved_form(node, given, self._has_kernel, builder, is_short=short)
+            moved = moved_form(
+                node,
+                given,
+                self._has_kernel,
+                builder,
+                is_short=self._short_int64,
+                is_there=self._is_made_there(first, typing),
+            )
             if moved is not None:
                 return moved
         if node.op_type in COUNTED:
@@ -131,7 +145,9 @@ class DeviceFormsPass(FormsPass):
         if node.op_type == _SHAPE:
             stays = given in (_T.STRING, OF_THE_HOST)
             return None if stays else self._shape(node, builder)
-        if node.op_type == _DECIDES and not self._is_of_flags(node, typing):
+        if node.op_type in _DECIDING and not self._is_of_flags(node, typing):
+            return None
+        if node.op_type in _LIGHT and node.graph in self._of_host_loops:
             return None
         exact = EXACT.get(node.op_type)
         if exact is None or opset < exact.since or not self._has_all(exact.needs, given):
@@ -153,13 +169,19 @@ class DeviceFormsPass(FormsPass):
 
     def _is_of_flags(self, node: ir.Node, typing: Typing) -> bool:
         """Whether a node yields several flags of the device; by a single one the host decides."""
-        if node.graph is self._main:
+        if node.graph is self._main and node.op_type != _COPY:
             return True
         return bool(typing.rank(node.outputs[0])) and all(
+            self._is_made_there(value, typing) for value in operands(node)
+        )
+
+    def _is_made_there(self, value: ir.Value | None, typing: Typing) -> bool:
+        """Whether the device makes a value, by the types of what it makes it of."""
+        maker = None if value is None else value.producer()
+        return (
             maker is not None
             and bool(maker.inputs)
             and self._has_kernel(maker, _dtype(maker.inputs[0], typing))
-            for maker in (value.producer() for value in operands(node))
         )
 
     def _is_there(self, data: ir.Value) -> bool:
@@ -171,35 +193,6 @@ class DeviceFormsPass(FormsPass):
     def _has_all(self, needs: Needs, given: ir.DataType) -> bool:
         """Whether the device has the kernels of a form."""
         return all(self._has_kernel(ir.Node("", op, []), dtype or given) for op, dtype in needs)
-
-
-def _has_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    known, held = _held_by(node, typing)
-    return [builder.flag(held is not None)] if known else None
-
-
-def _get_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    """The value that is held; the error of an empty one stays."""
-    held = _held_by(node, typing)[1]
-    return None if held is None else [held]
-
-
-def _held_by(node: ir.Node, typing: Typing) -> tuple[bool, ir.Value | None]:
-    """Return whether it is known what an optional value holds, and what."""
-    value = node.inputs[0] if node.inputs else None
-    if value is None:
-        return True, None
-    made = value.producer()
-    if is_operator(made, "Optional"):
-        return True, made.inputs[0] if made.inputs else None
-    is_plain = isinstance(typing[value].type, ir.TensorType | ir.SequenceType)
-    return is_plain, value if is_plain else None
-
-
-_OPTIONAL: dict[str, Form] = {
-    "OptionalGetElement": _get_element,
-    "OptionalHasElement": _has_element,
-}
 
 
 def _mean(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
@@ -226,10 +219,13 @@ _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
 _SHAPE = "Shape"
-_DECIDES = "Or"
+_COPY = "Identity"
+# One node of the host in a loop that the host runs is less than many.
+_LIGHT = frozenset({"Mod", "Round", "Xor"})
+_DECIDING = frozenset({_COPY, "Or", "Xor"})
 # The first input that has the type, where that is not the first of all.
 _FIRST = {"Where": 1}
-_KNOWN = frozenset({*MOVED, *EXACT, *_OPTIONAL, _SPLIT, _SHAPE})
+_KNOWN = frozenset({*MOVED, *EXACT, *OPTIONAL, _SPLIT, _SHAPE})
 
 
 def _is_known(node: ir.Node) -> bool:

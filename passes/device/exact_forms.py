@@ -15,6 +15,13 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
+from passes.device.arithmetic_forms import (
+    differing,
+    either,
+    remainder,
+    rounded,
+    same_flags,
+)
 from passes.device.sorted_unique import sorted_unique
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
@@ -108,12 +115,6 @@ def _sign(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] |
     return [ops.op("Where", [ops.op("Equal", [x, x]), sign, x])]
 
 
-def _either(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
-    """Not both of the opposites."""
-    neither = ops.op("And", [ops.op("Not", [operand(node, i)]) for i in range(2)])
-    return [ops.op("Not", [neither])]
-
-
 _STEPS = 31
 """Devices that are asked have no axis of 2^31 places."""
 
@@ -195,9 +196,21 @@ EXACT: Mapping[str, ExactForm] = {
     "Compress": ExactForm(
         _kept, (("Gather", None), *((op, _T.INT32) for op in PLACING)), since=13
     ),
-    "Or": ExactForm(_either, (("And", _T.BOOL), ("Not", _T.BOOL)), since=7),
+    "Identity": ExactForm(same_flags, (("And", None),), since=7),
+    "Mod": ExactForm(
+        remainder,
+        tuple((op, None) for op in ("Add", "Div", "Greater", "Less", "Mul", "Sub", "Where")),
+        since=10,
+    ),
+    "Or": ExactForm(either, (("And", None), ("Not", None)), since=7),
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
+    "Round": ExactForm(
+        rounded,
+        tuple((op, None) for op in ("Add", "Equal", "Floor", "Greater", "Mul", "Sub", "Where")),
+        since=11,
+    ),
     "Unique": ExactForm(
         sorted_unique, (("TopK", None), ("NonZero", _T.BOOL), ("CumSum", _T.INT64)), since=13
     ),
+    "Xor": ExactForm(differing, (("And", None), ("Not", None)), since=7),
 }

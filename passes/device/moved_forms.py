@@ -78,6 +78,7 @@ def moved_form(
     builder: Builder,
     *,
     is_short: bool,
+    is_there: bool,
 ) -> list[ir.Value] | None:
     """Record a node of a type without a kernel in another type; None where there is none.
 
@@ -87,16 +88,20 @@ def moved_form(
         takes: Tells whether the device computes a node with a type.
         builder: Records the nodes.
         is_short: Whether int64 is int32 on the device.
+        is_there: Whether the device has the values; they are copied for one node otherwise.
     """
     if is_short and given == _T.INT64:
         if takes(node, _T.INT32):
             return between_casts(node, given, _T.INT32, builder)
         if node.op_type in _MOVING and takes(node, _T.FLOAT):
-            return _in_halves(node, builder)
+            return _in_halves(node, given, builder)
         return None
     for wide in _WIDER.get(given, ()) if node.op_type in WIDENED else ():
         if takes(node, wide):
             return between_casts(node, given, wide, builder)
+    if is_there and given == _T.INT32 and node.op_type in _MOVING and takes(node, _T.FLOAT):
+        halves = (takes(ir.Node("", op, []), given) for op in ("Add", "Div", "Mul", "Sub"))
+        return _in_halves(node, given, builder) if all(halves) else None
     return None
 
 
@@ -124,13 +129,13 @@ def between_casts(
 _HALF = 2**16
 
 
-def _in_halves(node: ir.Node, builder: Builder) -> list[ir.Value]:
-    """Move the upper and the lower 16 bits of int32 as floats, which hold them.
+def _in_halves(node: ir.Node, given: ir.DataType, builder: Builder) -> list[ir.Value]:
+    """Move the upper and the lower 16 bits of 32 as floats, which hold them.
 
     ``-70000`` is ``-1 * 65536 - 4464``: the two floats are moved, and added up behind.
     """
     moved = MOVED[node.op_type]
-    size = builder.scalar(_HALF)
+    size = builder.constant(given.numpy().type(_HALF))
     parts: list[list[ir.Value | None]] = [list(node.inputs), list(node.inputs)]
     for position, value in enumerate(node.inputs):
         if value is None or (moved.inputs is not None and position not in moved.inputs):
@@ -142,7 +147,7 @@ def _in_halves(node: ir.Node, builder: Builder) -> list[ir.Value]:
     count = len(node.outputs)
     halves = [
         [
-            builder.op("Cast", [one], {"to": _T.INT64.value})
+            builder.op("Cast", [one], {"to": given.value})
             for one in builder.node(node.op_type, inputs, node.attributes, outputs=count).outputs
         ]
         for inputs in parts

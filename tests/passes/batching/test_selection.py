@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+import rewriter
+from rewriter.backends import run
+from rewriter.target_table import TargetName
 from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
@@ -238,3 +243,46 @@ def test_branches_may_yield_packed_samples() -> None:
     operands = {"x": mapped((4,)), "f": FLAGS, "c": shared(np.array(True))}
     for batch in (0, 1, 3):
         prove_ragged(RaggedCase("Compress in branches", nodes, operands), batch)
+
+
+COUNTED = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(T) a, seq(T) b, seq(T) c) => (seq(T[]) y) {
+    y = SequenceMap (a, b, c) <body = f (T p, T q, T r) => (T[] o) { o = Range (p, q, r) }> }"""
+SPANS = [
+    (0, 4, 1),
+    (1, 9, 3),
+    (9, 0, -2),
+    (5, 5, 2),
+    (4, 0, 3),
+    (0, 4, -3),
+    (0, 9, 3),
+    (-7, -1, 4),
+]
+
+
+def counted(text: str, target: TargetName, spans: Sequence[Sequence[int]], dtype: str) -> set[str]:
+    """Compare the counted numbers; return the operators that count them."""
+    found = rewriter.rewrite(onnx.parser.parse_model(text), target=target, tensor_io=True)
+    columns = np.array(spans, dtype).T
+    results = run(found.model, dict(zip(("a", "b", "c"), columns, strict=False)))
+    expected = [np.arange(*span, dtype=dtype) for span in spans]
+    np.testing.assert_array_equal(results["y"], np.concatenate(expected))
+    assert results["y.lengths"].tolist() == [len(one) for one in expected]
+    return set(found.report.after.by_type)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("target", ["onnxruntime", "onnxruntime-webgpu-int64"])
+def test_a_device_without_doubles_counts_steps_in_whole_numbers(
+    dtype: str, target: TargetName
+) -> None:
+    used = counted(COUNTED.replace("T", dtype), target, SPANS, dtype)
+    assert "Loop" not in used
+    assert ("Ceil" in used) == (target == "onnxruntime")
+
+
+def test_steps_of_one_are_not_divided() -> None:
+    text = COUNTED.replace(", seq(T) c", "").replace(", b, c", ", b").replace(", T r", "")
+    text = text.replace("{ o =", "{ r = Constant <value = int64 {1}> () o =").replace("T", "int64")
+    used = counted(text, "onnxruntime", [(3, 1), (0, 2), (-2, 1)], "int64")
+    assert not {"Div", "Ceil", "Loop"} & used

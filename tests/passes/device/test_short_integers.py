@@ -22,6 +22,9 @@ from tests import software_gpu
 TABLE = "webgpu-int64"
 NUMBERS = np.array([[0, -1, 2**31 - 1, -(2**31)], [70000, -70000, 65536, -65537]])
 SMALL = NUMBERS % 1000 - 500
+RESTS = np.array([[7, -7, 7, -7], [6, -6, 0, 5]])
+DIVISORS = np.array([[3, 3, -3, -3], [3, -3, -3, 2**31 - 1]])
+HALVES = np.arange(-3.5, 4)
 BYTES = np.array([[3, 255, 0], [255, 7, 7]], np.uint8)
 X = "int64[N,M] x"
 # Inputs with their types, result with its type, body, feeds.
@@ -94,6 +97,64 @@ CASES = {
         "f = Cast <to = 1> (one)  a = Less (x, f)  b = Equal (x, f)  y = Or (a, b)",
         [np.float32([0, 1, 2])],
     ),
+    "one of two": (
+        "float[N] x",
+        "bool[N] y",
+        "f = Cast <to = 1> (one)  a = Less (x, f)  b = Less (x, zero)  y = Xor (a, b)",
+        [np.float32([-1, 0, 1, 2])],
+    ),
+    "all of both, and of neither": (
+        "bool[N] a, bool[M,1] b",
+        "bool[M,N] y",
+        "y = Xor (a, b)",
+        [np.array([True, False]), np.array([[True], [False]])],
+    ),
+    "rest with the sign of the divisor": (
+        f"{X}, int64[N,M] by",
+        "int64[N,M] y",
+        "y = Mod (x, by)",
+        [RESTS, DIVISORS],
+    ),
+    "rest with the sign of the number": (
+        f"{X}, int64[N,M] by",
+        "int64[N,M] y",
+        "y = Mod <fmod = 1> (x, by)",
+        [RESTS, DIVISORS],
+    ),
+    "rest of int32": (
+        "int32[N,M] x, int32[N,M] by",
+        "int32[N,M] y",
+        "y = Mod (x, by)",
+        [RESTS.astype(np.int32), DIVISORS.astype(np.int32)],
+    ),
+    "rest of uint32": (
+        "uint32[N] x, uint32[N] by",
+        "uint32[N] y",
+        "y = Mod (x, by)",
+        [np.array([7, 2**32 - 1, 6], np.uint32), np.array([3, 2**31, 6], np.uint32)],
+    ),
+    "rounded": (
+        "float[N] x",
+        "float[N] y",
+        "y = Round (x)",
+        [np.float32([*HALVES, 0.49999997, -0.3, 2**23 + 1, -(2**30), np.inf, -np.inf, np.nan])],
+    ),
+    "product of any number": ("int64[N] x", "int64[1] y", "y = ReduceProd (x)", [RESTS[0]]),
+    "product of none": ("int64[N] x", "int64[1] y", "y = ReduceProd (x)", [RESTS[0, :0]]),
+    "cut int32": (
+        "int32[N,M] x",
+        "int32[N,K] y",
+        "a = Neg (x) y = Slice (a, ones, far, ones)",
+        [NUMBERS.astype(np.int32)],
+    ),
+    "flags of a branch, of around it": (
+        "float[N] x",
+        "bool[N] y",
+        """s = ReduceMax <keepdims = 0> (x) c = Greater (s, zero) f = Less (x, zero)
+        y = If (c) <then_branch = t () => (bool[N] p) { p = Identity (f) },
+            else_branch = e () => (bool[N] q) { q = Equal (x, zero) }>""",
+        [np.float32([1, -1, 0])],
+    ),
     "joined bytes": (
         "uint8[N,M] x",
         "uint8[K,M] y",
@@ -162,6 +223,52 @@ def test_forms_compute_the_same(inputs: str, result: str, body: str, feeds: list
     skipped = np.isnan(expected)
     whole = OnnxruntimeSession(ir.to_proto(model), None, TABLE, whole=True)
     np.testing.assert_array_equal(whole.run(named)["y"][~skipped], expected[~skipped])
+
+
+COPIED_LIST = """g (bool[N] x, bool c) => (seq(bool[N]) y) {
+    f = Not (x) s = SequenceConstruct (f)
+    y = If (c) <then_branch = t () => (seq(bool[N]) p) { p = Identity (s) },
+        else_branch = e () => (seq(bool[N]) q) { q = SequenceEmpty <dtype = 9> () }> }"""
+IN_A_LOOP = """g (float[N] x, int64 n) => (float[N] y) {
+    c = Constant <value = bool {1}> ()
+    y = Loop (n, c, x) <body = b (int64 i, bool t, float[N] a) => (bool u, float[N] o) {
+        u = Identity (t) f = Mul (a, a) o = Round (f) }> }"""
+CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
+    c = Cast <to = 6> (x) y = Slice (c, k, k) }"""
+
+
+@pytest.mark.parametrize(
+    ("table", "opset", "text"),
+    [
+        (TABLE, 18, "g (float[N] x) => (float[N] y) { y = Mod <fmod = 1> (x, x) }"),
+        (TABLE, 18, "g (float[N,M] x) => (float[N,M] y) { y = LogSoftmax (x) }"),
+        (TABLE, 18, "g (double[N] x) => (double[N] y) { y = Round (x) }"),
+        ("webgpu", 18, "g (int64[N] x) => (int64[N] y) { y = Mod (x, x) }"),
+        ("cuda", 18, "g (int64[N] x) => (int64[N] y) { y = Mod (x, x) }"),
+        ("webgpu", 18, "g (int32[N] x) => (int32[N] y) { y = Slice (x, x, x) }"),
+        ("webgpu", 18, CUT_SHAPE),
+        (TABLE, 18, IN_A_LOOP),
+        (TABLE, 18, COPIED_LIST),
+        ("dml", 18, COPIED_LIST),
+    ],
+    ids=[
+        "a rest of floats",
+        "a logarithm of no rows, whose greatest its kernel refuses",
+        "doubles",
+        "no int64",
+        "a kernel is there",
+        "int32 that may lie on the host",
+        "int32 that the host makes",
+        "rounding in a loop of the host",
+        "a list of flags",
+        "a list of flags where the device has lists",
+    ],
+)
+def test_what_stays(table: str, opset: int, text: str) -> None:
+    before = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> {text}')
+    model = from_proto(before)
+    forms = DeviceFormsPass(kernels_of(table, model), short_int64=table == TABLE)
+    assert not forms(model).modified
 
 
 @pytest.mark.parametrize("kept", [[], [False, False]], ids=["of nothing", "nothing"])

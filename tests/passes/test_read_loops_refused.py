@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pathlib
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 
 from passes.decisions import Verdict
 from passes.fuse import FuseSequenceMapPass
-from tests.passes.loops import Read, kept
+from tests.passes.loops import Read, kept, prove
 
 EXPORTED = pathlib.Path(__file__).parents[2] / "models" / "exported"
 SCALARS = """
@@ -52,13 +53,6 @@ REFUSED = {
     ),
     "append_at_both_ends": (
         carried(LIST, "y = Tanh (e)  u = SequenceInsert (s, y, zero)  s2 = SequenceInsert (u, y)"),
-        "recurrence",
-        "SequenceInsert",
-    ),
-    "does_not_start_empty": (
-        carried(LIST, f"y = Tanh (e)  {APPEND}", initial="begun").replace(
-            "r, ys", "begun = SequenceInsert (none, b)\n r, ys", 1
-        ),
         "recurrence",
         "SequenceInsert",
     ),
@@ -172,6 +166,15 @@ def test_no_map(name: str) -> None:
         assert (code, op_type) in reasons
         reason = next(r for r in found.decisions[0].reasons if r.code.value == code)
         assert reason.node.startswith("Loop_"), reason
+
+
+def test_a_list_that_does_not_start_empty() -> None:
+    text = carried(LIST, f"y = Tanh (e)  {APPEND}", initial="begun").replace(
+        "r, ys", "begun = SequenceInsert (none, b)\n r, ys", 1
+    )
+    rng = np.random.default_rng(0)
+    rows = [rng.standard_normal((n, 4)).astype(np.float32) for n in (0, 1, 3)]
+    prove(text, *({"x": x, "b": np.ones(4, np.float32)} for x in rows))
 
 
 def test_a_scan_with_a_recurrence() -> None:

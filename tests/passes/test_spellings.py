@@ -32,9 +32,18 @@ def test_another_spelling_ends_and_computes_as_the_first(base: str, spelling: st
     given, feeds = BASES[base]
     spelled = functools.reduce(lambda model, change: change(model), SPELLINGS[spelling], given)
     onnx.checker.check_model(spelled, full_check=True)
-    rewritten = FuseSequenceMapPass(FuseOptions(), loops=True)(ir.from_proto(spelled)).model
-    left = [n.op_type for n in all_nodes(rewritten) if n.op_type in ("Loop", "Scan")]
-    assert not left or spelling in UNSEEN or (spelling == "cast constants" and base in STAY)
+    rewritten = _rewritten(spelled)
+    is_seen = spelling not in UNSEEN and not (spelling == "cast constants" and base in STAY)
+    assert not is_seen or _loops(rewritten) <= _loops(_rewritten(given))
     after = ir.to_proto(rewritten)
     # onnxruntime takes an absent operand of Squeeze for one that is missing.
     assert same(spelled, after, *feeds) or same(given, after, *feeds)
+
+
+def _rewritten(given: onnx.ModelProto) -> ir.Model:
+    return FuseSequenceMapPass(FuseOptions(), loops=True)(ir.from_proto(given)).model
+
+
+def _loops(model: ir.Model) -> int:
+    """Return how many Loops are left: one may stand beside what would pad too much."""
+    return sum(node.op_type in ("Loop", "Scan") for node in all_nodes(model))

@@ -1056,13 +1056,6 @@ MISSES = {
         "recurrence",
         "ScatterElements",
     ),
-    "write_that_wraps": _miss(
-        "float[R,4]",
-        "h = Sub (i, one)  j = Unsqueeze (h, zero1)  s2 = ScatterND (s, j, e)",
-        "start",
-        "recurrence",
-        "ScatterND",
-    ),
     "add_what_it_holds": _miss(
         "float[R,4]",
         """a = ReduceSum <keepdims = 0> (s, zero1)  v = Add (a, e)  j = Unsqueeze (i, zero1)
@@ -1191,6 +1184,16 @@ def test_what_looks_like_a_near_miss_and_is_none(name: str) -> None:
         {**many[-1], "x": np.where(np.arange(28).reshape(7, 4) % 5, many[-1]["x"], np.nan)}
     )
     assert same(before, found.model, *many) == len(many)
+
+
+def test_writes_that_begin_at_the_last_row_and_come_back_to_it() -> None:
+    """Of four writes to three rows the first and the last are to one, and the last stays."""
+    nodes = "h = Sub (i, one)  j = Unsqueeze (h, zero1)  s2 = ScatterND (s, j, e)"
+    before = model(_miss("float[R,4]", nodes, "start", "", "").case.text("counted"))
+    found = read(before)
+    assert found.loops == 0
+    assert len(feeds(1)["start"]) == 3
+    assert same(before, found.model, *map(feeds, (0, 1, 2, 3, 4))) == 5
 
 
 def test_a_sum_of_what_may_fail_runs_where_it_ran() -> None:

@@ -26,7 +26,8 @@ BODIES = {
     "the chunk before": (
         "before",
         "float[2,4]",
-        "d = Sub (chunk, s) o = ReduceSum <keepdims = 0> (d) s2 = Identity (chunk)",
+        """own = ReduceSum <keepdims = 0> (chunk) past = ReduceMax <keepdims = 0> (s)
+           o = Sub (own, past) s2 = Identity (chunk)""",
     ),
     "the last places": (
         "tail",

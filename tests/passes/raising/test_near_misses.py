@@ -12,6 +12,7 @@ import pytest
 
 from passes.fuse import FuseSequenceMapPass
 from passes.promises import FuseOptions
+from passes.runtimes import SidestepDefectsPass
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare
 from tests.near_misses import near_misses
@@ -119,6 +120,7 @@ def test_a_near_miss_computes_what_it_did(name: str) -> None:
             continue
         said = f"{edit}\n{onnx.printer.to_text(near)}"
         rewritten = FuseSequenceMapPass(FuseOptions(), loops=True)(ir.from_proto(near)).model
+        SidestepDefectsPass()(rewritten)  # a Loop of no iterations by a constant leads into one
         after = open_session(ir.to_proto(rewritten))
         for feed, results in expected:
             try:

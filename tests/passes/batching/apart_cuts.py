@@ -117,8 +117,8 @@ def along(
     given = np.array(1) if name == "axis" else np.array([1])
     is_packed = operands["x"].kind == "ragged"
     for i in (constant(given),) if is_packed else (constant(given), shared(given)):
-        # The evaluator counts axes of DFT around.
-        engines = [e for e in ENGINES if (op_type, e) != ("DFT", "evaluator")]
+        # The evaluator counts axes of these around.
+        engines = [e for e in ENGINES if e != "evaluator" or op_type not in ("DFT", "Pad")]
         yield made(
             op_type,
             name,

@@ -139,6 +139,7 @@ OPEN = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", ["counted", "behind"])
 @pytest.mark.parametrize("y", OPEN)
 @pytest.mark.parametrize("kind", ["gru_reset_before", "step_of_lstm"])

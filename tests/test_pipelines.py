@@ -37,7 +37,6 @@ NOT_PORTABLE = {
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
     "ts_crf_viterbi": "a recurrence",
     "ts_greedy_decoder_negative": "an early exit",
-    "ts_gru_tagger": "a batch of open size, for which a layer behind the cell has a branch",
 }
 """Why a model is not portable, not even with tensors at its ends."""
 

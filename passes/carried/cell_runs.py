@@ -114,7 +114,7 @@ class CellRun:
         given = [whole, *weights[:3], None, *states, *weights[3:]]
         attributes = {"hidden_size": cell.width, **kind.attributes}
         node = builder.node(kind.op_type, given, attributes, outputs=1 + len(states))
-        if kind.node is not None and not (cell.mask is not None and cell.mask.weighs):
+        if kind.node is not None:
             node.meta.update(kind.node.meta)
         return node.outputs[0]
 

@@ -136,8 +136,8 @@ class _CellFinder:
         assert width is not None
         if mask is None:
             return Cell(kind, facts, own, rows, width)
-        # onnxruntime makes a number of NaN in some operators of authors, which 0 weighs then.
-        if mask.weighs and kind.node is not None and not _keeps_nan(kind):
+        # onnxruntime makes a number of NaN in the author's operator, which 0 weighs then.
+        if mask.weighs and kind.node is not None:
             raise NotACellError
         return Cell(kind, facts, own, rows, width, *_narrow(mask, own[0][1], reader))
 
@@ -156,16 +156,6 @@ class _CellFinder:
                 lead = tuple(dim if dim == 1 else f"batch of {own.name}" for dim in lead)
             return (1,) * (more - less) + lead, found.cell.width
         return None
-
-
-def _keeps_nan(kind: CellKind) -> bool:
-    """Whether an operator of an author yields NaN for NaN: on most processors, if not on all."""
-    activations = kind.node.attributes.get_strings("activations") if kind.node else ()
-    is_bounded = _KEEPING.issuperset(activations or ())
-    return is_bounded and "clip" not in kind.attributes
-
-
-_KEEPING = frozenset({"Sigmoid", "Tanh"})
 
 
 def _narrow(mask: Selection, lead: Lead, reader: CellReader) -> tuple[Selection, Lead, bool]:

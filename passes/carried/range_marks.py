@@ -140,8 +140,8 @@ def _within(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
 def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -> ir.Value | None:
     """Record which places of its own row each iteration reaches, ``[n, b, c, ..]``.
 
-    None where it is all of it. The arguments are those of `covered_places`; of the first axis,
-    of which each iteration has one position of its own, no range is told.
+    None where it is all of it. The arguments are those of `covered_places`. The first axis has no
+    range: each iteration has one position of its own there.
     """
     builder, total = joined.builder, None
     for axis, one in enumerate(ranges):

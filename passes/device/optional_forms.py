@@ -1,4 +1,4 @@
-"""Optional values of which it is known whether they hold something."""
+"""Optional values that are known to hold something, or to be empty."""
 
 from __future__ import annotations
 

@@ -7,11 +7,12 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 
-__all__ = ["constant_entries", "takes_all"]
+__all__ = ["END", "constant_entries", "takes_all"]
 
-_END = np.iinfo(np.int32).max
+END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
 _AROUND = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
-"""Operators that change nothing about one number."""
+"""Operators that only give one number other axes."""
 
 
 def takes_all(node: ir.Node) -> bool:
@@ -19,7 +20,7 @@ def takes_all(node: ir.Node) -> bool:
     if not is_operator(node, "Slice") or len(node.inputs) < 3:
         return False
     starts, ends = constant_entries(node.inputs[1]), constant_entries(node.inputs[2])
-    if starts is None or ends is None or starts.any() or not (ends >= _END).all():
+    if starts is None or ends is None or starts.any() or not (ends >= END).all():
         return False
     given = [*node.inputs, None, None][4]
     steps = np.ones(1) if given is None else constant_entries(given)

@@ -6,17 +6,14 @@ import onnx_ir as ir
 
 from passes.graph.graphs import is_default_domain
 from passes.graph.made import axes_of, made_by, operand, operands, optional_operand
-from passes.graph.whole_slices import constant_entries, takes_all
+from passes.graph.whole_slices import END, constant_entries, takes_all
 from passes.reading.entry_reads import number_at
 from passes.reading.integer_reads import INTEGERS, NumberReader
 from passes.reading.integers import Linear
 from passes.reading.last_iteration import is_never_negative
 from passes.reading.number_order import greatest
 
-__all__ = ["END", "made_along", "made_size"]
-
-END = 2**31 - 1
-"""Exporters end a Slice that goes to the end here, or farther."""
+__all__ = ["made_along", "made_size"]
 
 _OF_TWO = ("Add", "Div", "Mul", "Sub")
 

@@ -8,11 +8,11 @@ import onnx_ir as ir
 
 from passes.graph.made import made_by, operand
 from passes.graph.scopes import Scope
+from passes.graph.whole_slices import END
 from passes.reading.entry_reads import number_at
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import Linear
-from passes.reading.made_sizes import END
 from passes.reading.number_order import is_nonnegative
 
 __all__ = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -149,10 +148,13 @@ def show_places(
     window = _window(node, folder)
     if window is None:
         return False
-    places = np.zeros(window[1], np.int64)
-    name = f"{name_of(node.outputs[0])}/places"
-    graph.initializer.append(onnx.numpy_helper.from_array(places, name))
-    _as_gather(node, proto, name, window[0])
+    axis, size = window
+    # A type alone: inference would follow the numbers of a shape to known places.
+    places = onnx.helper.make_tensor_value_info(
+        f"{name_of(node.outputs[0])}/places", onnx.TensorProto.INT64, [size]
+    )
+    graph.value_info.append(places)
+    _as_gather(node, proto, places.name, axis)
     return True
 
 

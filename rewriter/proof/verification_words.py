@@ -46,7 +46,7 @@ def told_unproven(paths: Sequence[str]) -> str:
     if not paths:
         return ""
     others = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
-    return f"; no input ran the body of {paths[0]}{others}, of which nothing is proven"
+    return f"; no input ran the body of {paths[0]}{others}, so nothing is proven there"
 
 
 def told_nothing(cases: Sequence[Case], remedy: str) -> str:

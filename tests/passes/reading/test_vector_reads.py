@@ -62,7 +62,7 @@ CASES: dict[str, tuple[str, int, str | None]] = {
         1,
         "2",
     ),
-    "of a shape, another size of which is not known": (
+    "of a shape whose other sizes are not known": (
         "e = NonZero (k) s = Shape (e) c = Constant <value = int64[1] {0}> () "
         "y = Gather <axis = 0> (s, c)",
         0,

@@ -1,8 +1,11 @@
-"""Is a model small enough to be worked on? What its calls and its nesting amount to, counted."""
+"""Can a model be worked on? What its calls and its nesting amount to, counted.
+
+Some attributes keep ONNX's own inference busy for ever; these are refused, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import onnx
 
@@ -54,7 +57,7 @@ def _size(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Key, int], name: str)
                 f"{name} has more than {MOST_NODES} nodes once its functions are inlined, and so "
                 "many are not worked on: split the model"
             )
-        _check_parts(node, name)
+        _check_attributes(node, name)
         for graph in _graphs(node):
             if depth == DEEPEST_NESTING:
                 raise ModelError(
@@ -65,18 +68,49 @@ def _size(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Key, int], name: str)
     return total
 
 
-def _check_parts(node: onnx.NodeProto, name: str) -> None:
-    """Refuse a Split into more parts than it has outputs: inference makes a type for each.
+def _check_attributes(node: onnx.NodeProto, name: str) -> None:
+    """Refuse attributes that ONNX's own inference does not come back from.
 
     Raises:
-        ModelError: It is one.
+        ModelError: The node has one.
     """
-    asked = next((a.i for a in node.attribute if a.name == "num_outputs"), 0)
-    if node.op_type == "Split" and asked > len(node.output):
+    find_fault = _FAULTS.get(node.op_type)
+    if find_fault is None or node.domain not in ("", "ai.onnx"):
+        return
+    fault = find_fault(node)
+    if fault:
         raise ModelError(
-            f"{name} has the Split {node.name!r} into {asked} parts, which has "
-            f"{len(node.output)} outputs: make them as many where the model is made"
+            f"{name} has the {node.op_type} {node.name!r} {fault}, so that its types cannot be "
+            "inferred: mend the model where it is made"
         )
+
+
+def _parts(node: onnx.NodeProto) -> str:
+    """Inference makes a type for each part."""
+    asked = next((a.i for a in node.attribute if a.name == "num_outputs"), 0)
+    has = len(node.output)
+    return f"into {asked} parts, which has {has} outputs" if asked > has else ""
+
+
+def _dots(node: onnx.NodeProto) -> str:
+    """Inference looks for the end of dots that are not one ellipsis, and does not stop."""
+    equation = next((a.s for a in node.attribute if a.name == "equation"), b"").decode()
+    terms = equation.partition("->")[0].split(",")
+    has_others = any("." in term.replace("...", "", 1) for term in terms)
+    return f"of {equation!r}, where a term has more than one ellipsis" if has_others else ""
+
+
+def _batch_axes(node: onnx.NodeProto) -> str:
+    """Inference reads dimensions in front of the first one."""
+    asked = next((a.i for a in node.attribute if a.name == "batch_dims"), 0)
+    return f"with batch_dims {asked}" if asked < 0 else ""
+
+
+_FAULTS: Mapping[str, Callable[[onnx.NodeProto], str]] = {
+    "Einsum": _dots,
+    "GatherND": _batch_axes,
+    "Split": _parts,
+}
 
 
 def _callees_first(functions: _Functions, name: str) -> list[_Key]:

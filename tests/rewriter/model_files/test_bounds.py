@@ -70,6 +70,23 @@ REFUSED = {
         ),
         "into 1000000000 parts, which has 2 outputs",
     ),
+    **{
+        f"an Einsum of {equation}": (
+            onnx.parser.parse_model(
+                '<ir_version: 9, opset_import: ["" : 18]> g (float[2,2] x) => (float[M] y) '
+                f'{{ y = Einsum <equation = "{equation}"> (x) }}'
+            ),
+            "more than one ellipsis",
+        )
+        for equation in ("......->i", "...i...", "i.j", "ij,....->i")
+    },
+    "batches in front of all axes": (
+        onnx.parser.parse_model(
+            '<ir_version: 9, opset_import: ["" : 18]> g (float[2,2] x, int64[2,1] i) => '
+            f"(float[M] y) {{ y = GatherND <batch_dims = {-(2**31)}> (x, i) }}"
+        ),
+        "with batch_dims -2147483648",
+    ),
     "deep Ifs": (nested(DEEPEST_NESTING + 1), "graphs more than 12 deep inside of each other"),
 }
 

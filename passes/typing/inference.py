@@ -134,7 +134,7 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
         inferred = _inferred(proto)
         if carries and hide_first_elements(proto, inferred):
             inferred = _inferred(proto)
-    except onnx.shape_inference.InferenceError as error:
+    except (onnx.shape_inference.InferenceError, IndexError) as error:  # of an STFT of no numbers
         message = " ".join(str(error).split())
         raise ContradictionError(
             f"The types that the model declares contradict each other: {message}. Correct them "

@@ -54,6 +54,11 @@ BAD = {
         f"g (float[4] x) => (float[4] y) <int64[4] w = {EXTERNAL}> {{ y = Add (x, w) }}",
         "inconsistent type",
     ),
+    "a step without a number": (
+        """g (float[1,8,1] x) => (float[A,B,C,D] y)
+        { k = Constant <value = int64[0] {}> ()  y = STFT (x, k, , k) }""",
+        "range_check",
+    ),
 }
 
 
@@ -92,3 +97,14 @@ def test_what_was_wrong_before_names_the_model_as_given() -> None:
     (warning,) = rewriter.rewrite(given).report.warnings
     assert "was not valid before" in warning
     assert "(op_type:Scan)" in warning
+
+
+def test_an_error_of_inference_that_names_no_node_ends_no_rewrite() -> None:
+    given = onnx.parser.parse_model(
+        HEAD
+        + """g (seq(float[N]) s, float[1,8,1] x) => (seq(float[M]) y, float[A,B,C,D] z) {
+            k = Constant <value = int64[0] {}> ()  z = STFT (x, k, , k)
+            y = SequenceMap (s) <body = b (float[N] e) => (float[M] o) { o = Neg (e) }> }"""
+    )
+    (warning,) = rewriter.rewrite(given).report.warnings
+    assert "was not valid before" in warning

@@ -12,7 +12,24 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
-__all__ = ["loss_and_weight", "negative_log_likelihood_loss", "softmax_cross_entropy_loss"]
+__all__ = [
+    "loss_and_weight",
+    "negative_log_likelihood_loss",
+    "reduction_of",
+    "softmax_cross_entropy_loss",
+]
+
+
+def reduction_of(ctx: Context, node: ir.Node) -> str:
+    """Return what becomes of the losses of a sample: none, mean or sum.
+
+    Raises:
+        Decline: It is none of them; onnxruntime takes any word for one of them.
+    """
+    reduction = str(ctx.attribute(node, "reduction", "mean"))
+    if reduction not in ("none", "mean", "sum"):
+        raise Decline(Code.NO_RULE, f"its reduction {reduction!r} is none of ONNX's")
+    return reduction
 
 
 def negative_log_likelihood_loss(
@@ -71,7 +88,7 @@ def _loss(
 ) -> Output:
     """Return the loss of stacked log probabilities ``[B, N, C, ...]``."""
     losses, weights, rank = _weighed(ctx, node, data, logs, operands)
-    reduction = ctx.attribute(node, "reduction", "mean")
+    reduction = reduction_of(ctx, node)
     if reduction == "none":
         return ctx.stacked(losses)
     if reduction == "sum":

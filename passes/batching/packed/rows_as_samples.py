@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.losses import loss_and_weight
+from passes.batching.losses import loss_and_weight, reduction_of
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.segments import segment
@@ -85,7 +85,7 @@ def loss_of_rows(rule: Rule) -> Rule:
 
     def loss(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
         operands = equally_long(ctx, operands)
-        reduction = ctx.attribute(node, "reduction", "mean")
+        reduction = reduction_of(ctx, node)
         if reduction == "none":
             return by_row(ctx, node, operands)
         weighted = ctx.optional(operands, 2) is not None

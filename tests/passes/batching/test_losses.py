@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+import rewriter
+from passes.decisions import Code
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import BATCHES, Case, Operand, constant, mapped, prove, shared
 
@@ -126,3 +129,25 @@ def test_forms_of_older_opsets(case: Case, batch: int) -> None:
 def test_samples_do_not_leak_into_each_other(op_type: str) -> None:
     rows = [np.full((4, 3), n, np.float32) for n in (np.nan, 1, np.inf)]
     prove(Case(op_type, f"y = {op_type}(x, t)", {"x": mapped(*rows), "t": T}), 3)
+
+
+LISTS = {
+    "stacked": "(seq(float[4,3]) s, seq(int64[4]) t) => (seq(float) y) {",
+    "packed": """(float[M,3] a, int64[M] b, int64[B] n) => (seq(float) y) {
+        s = SplitToSequence <axis = 0> (a, n)  t = SplitToSequence <axis = 0> (b, n)""",
+}
+
+
+@pytest.mark.parametrize("op_type", LOSSES)
+@pytest.mark.parametrize("layout", LISTS)
+def test_a_reduction_that_onnx_does_not_have_stays_in_the_loop(op_type: str, layout: str) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 17]> g {LISTS[layout]}
+            y = SequenceMap (s, t) <body = b (float[N,3] x, int64[N] c) => (float l)
+                {{ l = {op_type} <reduction = "max"> (x, c) }}> }}"""
+    )
+    uniform = ["s", "t"] if layout == "stacked" else []
+    (decision,) = rewriter.explain(model, strategy="fuse", uniform=uniform).decisions
+    first = decision.reasons[0]
+    assert first.code is Code.NO_RULE
+    assert "none of ONNX's" in first.detail

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
@@ -20,6 +22,7 @@ __all__ = [
     "elementwise",
     "in_inference",
     "one_sided_broadcasting",
+    "own_bounds",
     "same_shape",
 ]
 
@@ -86,8 +89,27 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     data, bounds = ctx.operand(operands, 0, "input"), operands[1:3]
     if all(x is None or x.is_shared for x in bounds):
         return ctx.same(node, [data.value, *(None if x is None else x.value for x in bounds)])
+    bounds = own_bounds(ctx, operands)
     aligned = [None if x is None else ctx.padded_rank(x, data.rank) for x in bounds]
     return [ctx.stacked(between(ctx, data, aligned))]
+
+
+def own_bounds(ctx: Context, operands: Sequence[Operand]) -> list[Operand]:
+    """Return the bounds of a Clip for Max and Min, which yield NaN for a bound that is NaN.
+
+    Clip compares, so that such a bound holds nothing back: it becomes an infinite one.
+    """
+    bounds: list[Operand] = []
+    for bound, none in zip(operands[1:3], (-np.inf, np.inf), strict=False):
+        if bound is not None and bound.element_type.is_floating_point():
+            known = ctx.constant(bound)
+            if known is None or np.isnan(known):
+                value = bound.value
+                limit = ctx.builder.constant(np.array(none, bound.element_type.numpy()))
+                value = ctx.op("Where", [ctx.op("IsNaN", [value]), limit, value])
+                bound = dataclasses.replace(bound, value=value)
+        bounds.append(bound)
+    return bounds
 
 
 def between(ctx: Context, data: Batched, bounds: Sequence[ir.Value | None]) -> ir.Value:

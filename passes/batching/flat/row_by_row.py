@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.elementwise import WITHOUT_MAX
+from passes.batching.elementwise import WITHOUT_MAX, own_bounds
 from passes.batching.failing import is_total
 from passes.batching.flat.beside import with_last_axis_last
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
@@ -67,7 +67,7 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if x.dtype in WITHOUT_MAX:
         raise Decline(Code.NO_RULE, f"bounds of each sample have no form for {x.dtype}")
     found: Sequence[Output] = []
-    for op_type, bound in zip(("Max", "Min"), operands[1:], strict=False):
+    for op_type, bound in zip(("Max", "Min"), own_bounds(ctx, operands), strict=False):
         if bound is not None:
             found = broadcasting(ctx, ir.node(op_type, []), [x, bound])
             x = dataclasses.replace(x, value=found[0].value, flat=found[0].flat)

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.elementwise import between, cast_like
+from passes.batching.elementwise import between, cast_like, own_bounds
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
@@ -61,6 +61,7 @@ def clip_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     if all(x is None or x.is_shared for x in bounds):
         return rows(ctx, node, operands)
     lengths, place = lengths_of(operands), data.rank - data.axis
+    bounds = own_bounds(ctx, operands)
     aligned = [None if x is None else aligned_row(ctx, x, lengths, place) for x in bounds]
     return [ctx.packed(between(ctx, data, aligned), lengths, data.axis)]
 

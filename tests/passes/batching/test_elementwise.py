@@ -227,6 +227,23 @@ CASTS_AND_BOUNDS = [
         "y = Clip(x, l, h)",
         {"x": X, "l": mapped(HIGH, LOW, HIGH), "h": mapped(LOW, HIGH, LOW)},
     ),
+    *(
+        Case(
+            f"Clip by bounds that are NaN of {np.dtype(t).name}",
+            "y = Clip(x, l, h)",
+            {
+                "x": drawn(-9, 9, 3, 4, dtype=t),
+                "l": mapped(*(np.array(n, t) for n in (np.nan, -1, np.nan))),
+                "h": mapped(*(np.array(n, t) for n in (2, np.nan, np.nan))),
+            },
+        )
+        for t in (np.float16, np.float32, np.float64)
+    ),
+    Case(
+        "Clip by a bound for all that is NaN",
+        "y = Clip(x, l, h)",
+        {"x": X, "l": mapped(()), "h": constant(np.float32(np.nan))},
+    ),
     Case("Clip rank 0", "y = Clip(x, l)", {"x": mapped(()), "l": mapped((), seed=1)}),
     Case("Clip shared input", "y = Clip(x, l)", {"x": shared(ONES), "l": mapped(())}),
     *(

@@ -118,6 +118,15 @@ AS_SAMPLES = [
         "y = Clip(x, low, high)",
         {"x": X, "low": mapped(()), "high": constant(np.float32(2))},
     ),
+    RaggedCase(
+        "clip by bounds of the samples that are NaN",
+        "y = Clip(x, low, high)",
+        {
+            "x": X,
+            "low": mapped(*(np.float32(n) for n in (np.nan, 0, np.nan))),
+            "high": constant(np.float32(1)),
+        },
+    ),
     RaggedCase("cast like", "y = CastLike(x, z)", {"x": X, "z": ragged(4, dtype=np.float64)}),
     RaggedCase(
         "group norm",

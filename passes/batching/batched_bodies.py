@@ -110,6 +110,16 @@ def batch_body(
 
     A state that starts shared and comes out stacked is stacked from the start. At most as many
     rounds as there are states are needed.
+
+    Args:
+        ctx: The context of the node that holds the graph.
+        graph: The body.
+        fixed_in: The forms of its first inputs, which are no states.
+        states: The forms of the states to begin with; they become those that the body yields.
+        scans: The forms of what it reads a row of in each iteration.
+        fixed_out: How many outputs stand in front of the states.
+        extra: Values that the body captures, and what they are for all samples.
+        rounding: Whether states and rows may have been rounded differently already.
     """
     while True:
         forms = [*fixed_in, *states, *scans]

@@ -274,6 +274,10 @@ class BodyState(abc.ABC):
         body = self if self._around is None else self._around
         body.padded[_PADDED_ANYWAY.format(each)] = None
 
+    def path_of(self, node: ir.Node) -> str:
+        """Return what a report calls a node of the body."""
+        return self.options.paths.get(node) or node.name or node.op_type
+
     @abc.abstractmethod
     def nested(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import onnx_ir as ir
 
+from passes.batching.body_state import BodyState
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline, Reason
 from passes.graph.graphs import reads_of
@@ -47,17 +48,23 @@ class Causes:
 
     Attributes:
         reasons: One for each cause, in the order of the body.
+        declined: What the rules of nodes said that stayed in a loop for their own sake.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, state: BodyState, given: Mapping[ir.Node, Decline]) -> None:
+        """Start with none.
+
+        Args:
+            state: What the walk knows of the values of the body; it grows with the walk.
+            given: What earlier walks declined, see `declined`.
+        """
         self.reasons: list[Reason] = []
+        self.declined: dict[ir.Node, Decline] = {}
+        self._state = state
+        self._given = given
         self._of: dict[ir.Value, int] = {}
         self._of_rank: dict[ir.Value, int] = {}
         self._of_numbers: dict[ir.Value, int] = {}
-
-    def has_cause(self, value: ir.Value) -> bool:
-        """Whether it is known why a value is only there sample by sample."""
-        return value in self._of
 
     def keep(self, node: ir.Node, reason: Reason | None) -> None:
         """Enter a node that stays in a loop without being asked.
@@ -74,25 +81,33 @@ class Causes:
         if index is not None:
             self._of |= dict.fromkeys(node.outputs, index)
 
-    def decline(
-        self, node: ir.Node, reason: Reason, decline: Decline, unranked: Iterable[ir.Value]
-    ) -> None:
-        """Enter a node that declines.
+    def decline(self, node: ir.Node, decline: Decline) -> None:
+        """Note why a node stays in a loop.
 
-        Args:
-            node: The node.
-            reason: What to say where it is a cause itself.
-            decline: What its rule said.
-            unranked: What it reads of unknown rank.
+        What only reads a value that an earlier walk batched, and stays here for the node's own
+        sake, has the reason that the node gave there. What reads what such a node yields follows
+        from it.
         """
-        asked = list(unranked) if decline.code is Code.UNKNOWN_RANK else []
-        index = self._known(node, decline, asked)
+        if isinstance(decline, Inherited):
+            maker = decline.value.producer()
+            earlier = None if maker is None else self._given.get(maker)
+            if maker is not None and earlier is not None and decline.value not in self._of:
+                self._enter(maker, earlier)
+        else:
+            self.declined.setdefault(node, decline)
+        self._enter(node, self._given.get(node, decline))
+
+    def _enter(self, node: ir.Node, decline: Decline) -> None:
+        """Enter a node that declines, as a cause or as one that follows from another."""
+        unranked = [v for v in reads_of(node) if self._state.type_of(v).dims is None]
+        asked = unranked if decline.code is Code.UNKNOWN_RANK else []
+        path, index = self._state.path_of(node), self._known(node, decline, asked)
         if index is None:
-            index = self._add(reason)
+            detail = self._with_given_names(decline.detail, node)
+            index = self._add(Reason(decline.code, path, node.op_type, detail))
         else:
             known = self.reasons[index]
-            dependents = (*known.dependents, reason.node)
-            self.reasons[index] = dataclasses.replace(known, dependents=dependents)
+            self.reasons[index] = dataclasses.replace(known, dependents=(*known.dependents, path))
         if isinstance(decline, Inherited):
             self._of.setdefault(decline.value, index)
         for value in asked:
@@ -101,6 +116,12 @@ class Causes:
         is_unknown = isinstance(decline, Inherited) or decline.code is Code.UNKNOWN_RANK
         if is_unknown and node.op_type in _SHAPE_READERS:
             self._of_numbers |= dict.fromkeys(node.outputs, index)
+
+    def _with_given_names(self, detail: str, node: ir.Node) -> str:
+        """Return a detail that calls what a node reads as the body does, not the new graph."""
+        for value in operands(node):
+            detail = detail.replace(f"'{self._state.read(value).value.name}'", f"'{value.name}'")
+        return detail
 
     def pass_on(self, node: ir.Node, apart: Iterable[ir.Value]) -> None:
         """Enter a node with one result for all samples if its operands are the same for all.

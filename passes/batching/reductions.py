@@ -64,7 +64,15 @@ def reduce(
     axes: Sequence[int] | ir.Value,
     attributes: Mapping[str, int] | None = None,
 ) -> Sequence[Output]:
-    """Record the reduction with its axes where this opset has them."""
+    """Record the reduction with its axes where this opset has them.
+
+    Args:
+        ctx: The context of the node.
+        node: The reduction.
+        data: What is reduced.
+        axes: Along which axes, as numbers or as a value.
+        attributes: Attributes in the place of the node's own.
+    """
     changed = attributes or {}
     if isinstance(axes, ir.Value):
         return ctx.same(node, [data, axes], changed)

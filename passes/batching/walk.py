@@ -49,7 +49,6 @@ class BatchInterpreter(BodyState):
         demotions: Nodes that must stay in a loop too; walk again with them kept.
         fused: How many nodes were batched.
         flips: Discrete nodes that a rounding one feeds.
-        declined: What the rules of nodes said that stayed in a loop for their own sake.
     """
 
     def __init__(
@@ -65,14 +64,12 @@ class BatchInterpreter(BodyState):
             typings: Both typings of the body.
             options: The surroundings of the walk.
             origin: Path of the map.
-            given: What earlier walks declined, see `declined`.
+            given: What earlier walks declined, see `Causes`.
         """
         super().__init__(typings, options, origin)
-        self.declined: dict[ir.Node, Decline] = {}
-        self._given = given
         self.stages: list[Builder] = []
         self.loops: list[list[ir.Node]] = []
-        self.causes = Causes()
+        self.causes = Causes(self, given)
         self.demotions = Demotions(self.env)
         self.fused = 0
         self.flips: list[ir.Node] = []
@@ -111,7 +108,8 @@ class BatchInterpreter(BodyState):
         is_one_for_all = all(x.is_shared for x in operands)
         said = table.find(node, self.options.opset)
         if isinstance(said, table.Unsupported) and said.code is Code.RANDOM:
-            self._decline(node, operands, Decline(said.code, said.reason))
+            self.causes.decline(node, Decline(said.code, said.reason))
+            self._keep(node, operands)
             return
         try:
             if node in kept:
@@ -122,44 +120,11 @@ class BatchInterpreter(BodyState):
             else:
                 self._batch(node, inputs, operands, said)
         except Decline as decline:
-            self._decline(node, operands, decline)
+            self.causes.decline(node, decline)
+            self._keep(node, operands)
         if self.causes.reasons and not captured:
             apart = [v for v in node.inputs if v is not None and not self.read(v).is_shared]
             self.causes.pass_on(node, apart)
-
-    def _decline(self, node: ir.Node, operands: Sequence[Batched], decline: Decline) -> None:
-        """Leave a node in a loop and note why.
-
-        What only reads a value that an earlier walk batched, and stays here for the node's own
-        sake, has the reason that the node gave there. What reads what such a node yields follows
-        from it.
-        """
-        if isinstance(decline, Inherited):
-            maker = decline.value.producer()
-            earlier = None if maker is None else self._given.get(maker)
-            is_known = self.causes.has_cause(decline.value)
-            if maker is not None and earlier is not None and not is_known:
-                self._note_cause(maker, earlier)
-        else:
-            self.declined.setdefault(node, decline)
-        self._note_cause(node, self._given.get(node, decline))
-        self._keep(node, operands)
-
-    def _note_cause(self, node: ir.Node, decline: Decline) -> None:
-        detail = self._with_given_names(decline.detail, node)
-        reason = Reason(decline.code, self._path(node), node.op_type, detail)
-        unranked = [v for v in reads_of(node) if self.type_of(v).dims is None]
-        self.causes.decline(node, reason, decline, unranked)
-
-    def _with_given_names(self, detail: str, node: ir.Node) -> str:
-        """Return a detail that calls what a node reads as the body does, not the new graph."""
-        for value in node.inputs:
-            if value is not None:
-                detail = detail.replace(f"'{self.read(value).value.name}'", f"'{value.name}'")
-        return detail
-
-    def _path(self, node: ir.Node) -> str:
-        return self.options.paths.get(node) or node.name or node.op_type
 
     def _hoist(self, node: ir.Node, operands: Sequence[Batched]) -> None:
         """Record a node with shared operands only."""
@@ -200,7 +165,7 @@ class BatchInterpreter(BodyState):
             given = [self._promoted(x) for x in inputs]
             stage = max(self._stage_when_stacked(x) for x in operands)
             builder = self.stage(stage)
-            start, builder.origin = len(builder.nodes), self._path(node)
+            start, builder.origin = len(builder.nodes), self.path_of(node)
             try:
                 outputs = run_rule(self._context(builder), chosen, node, given, self.env)
             finally:
@@ -297,7 +262,7 @@ class BatchInterpreter(BodyState):
         rounding, opset = any(x.rounding for x in operands), self.options.opset
         is_asked = rounding and self.options.asked.exact
         if is_asked and may_be_discrete(node, opset, self.type_of):
-            self.demotions.rounded(node, self._path)
+            self.demotions.rounded(node, self.path_of)
             rounding = False
         for value in node.outputs:
             type_ = self.type_of(value)

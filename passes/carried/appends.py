@@ -94,6 +94,13 @@ def like_initial(
     """Record rows with the other dimensions of an initial value where there are none.
 
     No iteration tells them then: a map without samples may yield 0 for each.
+
+    Args:
+        builder: Records the nodes.
+        initial: What the value begins with.
+        rows: The rows of all iterations.
+        rank: The rank of both.
+        axis: The axis that grows, from the front.
     """
     own = builder.op("Shape", [rows])
     count = builder.op("Gather", [own, builder.ints(axis)], {"axis": 0})

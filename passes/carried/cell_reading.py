@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.cell_dims import size_along
+from passes.carried.cell_dims import CellDims
 from passes.carried.cell_sums import (
     Bias,
     MatrixProduct,
@@ -30,7 +30,6 @@ from passes.carried.cell_values import (
     with_axes,
 )
 from passes.carried.cell_weights import check_moves
-from passes.carried.pattern import dependent_values
 from passes.graph.bounded import bounds_of_value
 from passes.graph.equations import is_matrix_turned
 from passes.graph.graphs import constant_value
@@ -42,7 +41,7 @@ from passes.graph.made import (
     repeated_number,
     skip_identities,
 )
-from passes.reading.facts import Kind, LoopFacts
+from passes.reading.facts import LoopFacts
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
@@ -52,17 +51,8 @@ _LONGEST = 100
 """Fewer nodes of a cell lie behind each other."""
 
 
-class CellReader:
-    """Reads values of the body of a Loop or Scan as sums of products.
-
-    A dimension is one number in all iterations: of a state that of its initial value, which holds
-    if what is computed of it has the same dimensions again.
-
-    Attributes:
-        typing: The proven typing.
-        varying: The values that differ from iteration to iteration.
-        own: Those that are computed of the states.
-    """
+class CellReader(CellDims):
+    """Reads values of the body of a Loop or Scan as sums of products."""
 
     def __init__(
         self,
@@ -82,13 +72,8 @@ class CellReader:
         Raises:
             NotACellError: The dimensions of a state are not known.
         """
-        self.typing = typing
-        body = facts.iteration.body
-        given = [facts.iteration.number, *(inner for inner, _ in facts.iteration.scanned)]
-        given += [s.carried.inner for s in facts.states if s.kind is not Kind.INVARIANT]
-        self.varying = dependent_values(body, *(v for v in given if v is not None))
-        self.own = dependent_values(body, *(inner for inner, _ in states))
-        self._facts, self._yielded, self._depth = facts, yielded, 0
+        super().__init__(facts, typing, [inner for inner, _ in states], yielded)
+        self._depth = 0
         self._known: dict[ir.Value, CellValue] = {}
         self._lead, _ = self.dims(states[0][1])
         for inner, initial in states:
@@ -279,22 +264,3 @@ class CellReader:
 
     def _joined(self, total: Sum, *values: CellValue) -> CellValue:
         return broadcast(total, values, self._lead)
-
-    def dims(self, value: ir.Value, *, least: int = 1) -> tuple[Lead, int]:
-        """Return the dimensions of a value, the last one apart.
-
-        Raises:
-            NotACellError: They are not known.
-        """
-        evaluator = self._facts.evaluator
-        dims = list(evaluator.dims(value) or ())
-        for axis, dim in enumerate(dims):
-            if not isinstance(dim, int):
-                dims[axis] = size_along(value, axis, dim, evaluator, self.typing)
-        is_known = evaluator.dims(value) is not None and len(dims) >= least
-        *lead, width = dims or (1,)
-        if is_known and None not in lead and isinstance(width, int):
-            return tuple(lead), width
-        if value not in self.own and (found := self._yielded(value)) is not None:
-            return found
-        raise NotACellError

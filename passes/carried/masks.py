@@ -21,7 +21,15 @@ def masked_terms(
     family: str,
     dtype: ir.DataType,
 ) -> tuple[list[ir.Value], list[ir.Node]]:
-    """Return values that change no total where a condition does not hold, and their nodes."""
+    """Return values that change no total where a condition does not hold, and their nodes.
+
+    Args:
+        values: Values of one iteration.
+        mask: The condition.
+        is_turned: Whether they count where it does not hold.
+        family: What is made of them, such as ``Add`` or ``Max``.
+        dtype: Their element type.
+    """
     neutral = np.array(neutral_of(family, dtype), dtype.numpy())
     constant = added_constant(neutral)
     nodes, masked = [constant], []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import onnx_ir as ir
-
 from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.alternatives import is_typed, where_slices_agree
@@ -224,12 +222,7 @@ def _failing_empty(fused: FusedBody, facts: FusionFacts) -> str | None:
     may_mend = "If" in facts.options.lacks and not is_open
     if may_mend and make_speculatable(fused, failing, typing):
         return None
-    return _named(fused, failing[0]) if failing else ""
-
-
-def _named(fused: FusedBody, node: ir.Node) -> str:
-    path = fused.walk.options.paths.get(node) or node.name or node.op_type
-    return f"{path} ({node.op_type})"
+    return f"{fused.walk.path_of(failing[0])} ({failing[0].op_type})" if failing else ""
 
 
 def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:

@@ -99,7 +99,7 @@ def _walk_body(
         torn = _read_apart(site, walk)
         if walk.demotions.nodes.keys() <= kept.keys() and not torn:
             break
-        declined = walk.declined | declined
+        declined = walk.causes.declined | declined
         makers = [node for v in torn if (node := v.producer()) is not None]
         kept = walk.demotions.nodes | {n: _why_apart(n, options) for n in makers} | kept
         for value in torn:

@@ -174,7 +174,18 @@ def value_now(values: dict[ir.Value, ir.Value | None], value: ir.Value) -> ir.Va
 def handed_to(
     builder: Builder, iteration: Iteration, trip: int, count: int, typing: Typing
 ) -> dict[ir.Value, ir.Value | None]:
-    """Return what an iteration is handed beside the carried values."""
+    """Return what an iteration is handed beside the carried values.
+
+    Args:
+        builder: Records the nodes around the copies.
+        iteration: What an iteration of the Loop or Scan is given.
+        trip: The number of the iteration.
+        count: How many there are.
+        typing: The proven typing.
+
+    Returns:
+        The inputs of the body, and what stands for each.
+    """
     values: dict[ir.Value, ir.Value | None] = {}
     for own, new in (
         (iteration.number, builder.scalar(trip)),

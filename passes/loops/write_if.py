@@ -27,7 +27,16 @@ def write_if(
     write_then: Branch,
     write_else: Branch,
 ) -> Sequence[ir.Value]:
-    """Record an If and return the value of each result of a map."""
+    """Record an If and return the value of each result of a map.
+
+    Args:
+        builder: Records the If.
+        site: The map.
+        typings: Both typings of the model.
+        condition: A boolean scalar.
+        write_then: Records the branch where it holds, and returns the value of each result.
+        write_else: The same for the other branch.
+    """
     graphs = {
         "then_branch": builder.subgraph("then", [], write_then),
         "else_branch": builder.subgraph("else", [], write_else),

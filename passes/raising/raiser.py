@@ -1,51 +1,35 @@
-"""Puts Map nodes into the place of the Loops and Scans of one model."""
+"""Raises the Loops and Scans of a model to Map nodes: each by itself, two as one, in parts."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import onnx_ir as ir
 
-from passes.decisions import Code, Decision, Reason, Verdict
-from passes.errors import RewriteError
-from passes.graph.builder import Builder
-from passes.graph.drafts import Draft, drafting
-from passes.graph.graphs import PATH_KEY, default_opset, record_paths, subgraphs, walk_nodes
-from passes.graph.opsets import find_misfit, to_opset_form
-from passes.graph.splice import splice
+from passes.decisions import Code
+from passes.graph.drafts import drafting
+from passes.graph.graphs import subgraphs
 from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
-from passes.promises import FuseOptions, ceiling_of
-from passes.raising.behind import describe_patterns, write_behind
+from passes.promises import FuseOptions
 from passes.raising.flattening import flattened
-from passes.raising.originals import replace_by_maps
-from passes.raising.readings import Reading, other_readings
+from passes.raising.loop_replacer import LoopReplacer
 from passes.raising.sequence_maps import raise_sequence_map
-from passes.raising.split import LoopSplit, ways_to_split, write_parts
-from passes.raising.written import Written
+from passes.raising.split import ways_to_split
 from passes.reading.iterations import is_given
 from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.read_loops import read_loop
 from passes.sequence_operators import DOMAIN, is_map
-from passes.site import GuardCheck, Original, Rest
 from passes.typing import Typings
 
 __all__ = ["Raiser"]
 
 
-class Raiser:
+class Raiser(LoopReplacer):
     """Raises the Loops of one model.
 
     Attributes:
-        raised: The Map nodes, in the order in which they stand, outer ones first, and what each
-            was.
-        kept: Why each of the other Loops is no map.
-        finals: What was done with Loops that yield nothing but carried values.
-        written: All new nodes.
-        typings: Both typings; they gain what was written.
-        paths: Names the nodes; it gains those of the bodies.
         waits: Whether a Loop that is no map holds one that was raised: it is read again then.
     """
 
@@ -69,24 +53,14 @@ class Raiser:
             is_wanted: Which Loops and Scans are raised, if they can be; in the body of a raised
                 one all that are given are.
             options: What the caller asks for.
-            takes_finals: Replace Loops that yield nothing but carried values; they do not come
-                back.
+            takes_finals: See `LoopReplacer`.
             splits: Take Loops that hold a recurrence apart where that pays.
         """
+        super().__init__(model, typings, paths, options, takes_finals=takes_finals)
         register_schema()
-        self.raised: dict[ir.Node, Original] = {}
-        self.kept: dict[ir.Node, Decision] = {}
-        self.finals: list[Decision] = []
-        self.written: list[ir.Node] = []
-        self.typings = typings
-        self.paths = paths
         self.waits = False
-        self._model = model
         self._is_wanted = is_wanted
-        self._takes_finals = takes_finals
-        self._options = options
         self._splits = splits
-        self._opset = default_opset(model)
 
     def raise_loops(self) -> None:
         """Raise the Loops of the main graph, then those inside of its nodes."""
@@ -141,7 +115,7 @@ class Raiser:
 
     def _raise_one(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
         """Raise a Loop, or the one that two are; return the maps."""
-        reads = self._raise_as_it_is(node, graph)
+        reads = self.replace(node, graph)
         reason = self.kept[node].reasons[0].code if node in self.kept else None
         return self._raise_as_one(node, graph) if reason in _OF_TWO else reads
 
@@ -152,7 +126,7 @@ class Raiser:
             if one is None:
                 return []
             one.put()
-            reads = self._raise_as_it_is(one.loop, graph)
+            reads = self.replace(one.loop, graph)
             is_left = one.loop.graph is not None
             self.kept.pop(one.loop if is_left else node, None)
             if is_left:
@@ -163,13 +137,6 @@ class Raiser:
                 one.remove(graph)
         return reads
 
-    def _raise_as_it_is(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
-        """Raise a Loop; return the maps."""
-        with drafting() as draft:
-            read = self._read(node, graph, draft)
-            reads = [] if read is None else read.maps
-            return reads if reads and self._raise(reads, draft) else []
-
     def _split_recurrence(self, node: ir.Node) -> list[LoopReading]:
         """Put Maps before and behind what is left of a Loop with a recurrence; return them."""
         reason = self.kept[node].reasons[0] if node in self.kept else None
@@ -177,126 +144,8 @@ class Raiser:
             return []
         for split in ways_to_split(node, self.paths[node], self.typings, self._opset):
             with drafting() as draft, contextlib.suppress(NotAMapError):
-                return self._raise_parts(split, reason, draft)
+                return self.replace_by_parts(split, reason, draft)
         return []
-
-    def _read(self, node: ir.Node, graph: ir.Graph, draft: Draft) -> LoopReading | None:
-        if ceiling_of(node):
-            self._keep(node, Reason(Code.REPAIRED))
-            return None
-        inside = walk_nodes(n for _, body in subgraphs(node) for n in body)
-        record_paths({inner: self.paths[inner] for inner in inside})
-        try:
-            read = self._read_as(node, graph)
-        except NotAMapError as error:
-            self._keep(node, error.reason(self.paths))
-            return None
-        except RewriteError as error:
-            self._keep(node, Reason(Code.NOT_A_MAP, detail=str(error)))
-            return None
-        if read.site.results:
-            return read
-        if self._takes_finals:
-            self._replace_by_finals(read, draft)
-        return None
-
-    def _read_as(
-        self, node: ir.Node, graph: ir.Graph, check: GuardCheck | None = None
-    ) -> LoopReading:
-        path = self.paths[node]
-        return read_loop(node, graph, path, self.typings, self._model, self._opset, check)
-
-    def _keep(self, node: ir.Node, reason: Reason) -> None:
-        path = self.paths[node]
-        self.kept[node] = Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
-
-    def _raise(self, reads: Sequence[LoopReading], draft: Draft) -> bool:
-        """Put Maps into the place of a Loop, unless the model's opset lacks what they need."""
-        site = reads[-1].site
-        original = site.node.attributes["body"].as_graph()
-        others = {} if len(reads) > 1 else other_readings(site, original, self._read_as)
-        written = self._written(site.path, site.node)
-        try:
-            written.write_finals(reads[-1])
-            for read in reads:
-                written.write_map(read, original)
-        except NotAMapError as error:
-            self._keep(site.node, error.reason(self.paths))
-            return False
-        written.drop_unread()
-        misfit = written.misfit()
-        if misfit is not None:
-            self._keep(site.node, Reason(Code.OPSET, detail=misfit))
-            return False
-        readings = [
-            Reading(check, one, written.values)
-            for check, one in others.items()
-            if all(result.value in written.values for result in one.results)
-        ]
-        draft.keep([*written.builder.nodes, *(n for one in readings for n in one.nodes)])
-        self._replace(reads, written, readings)
-        return True
-
-    def _written(self, path: str, loop: ir.Node) -> Written:
-        is_inside = loop.graph is not self._model.graph
-        return Written(
-            Builder(path, self._opset), self.typings, self._opset, self._options, is_inside
-        )
-
-    def _replace(
-        self,
-        reads: Sequence[LoopReading],
-        written: Written,
-        readings: Sequence[Reading] = (),
-        rest: Rest | None = None,
-    ) -> None:
-        """Put what was written into the place of a Loop."""
-        nodes = written.builder.nodes
-        bodies = [one.attributes["body"].as_graph() for one in written.loops]
-        copies = (n for body in bodies for n in walk_nodes(body) if PATH_KEY in n.meta)
-        self.paths |= {node: node.meta[PATH_KEY] for node in copies}
-        pairs = [(old, new) for old, new in written.values.items() if old.producer() is not None]
-        raised = replace_by_maps(reads, nodes, pairs, readings, rest)
-        self.raised |= {node: raised for node in written.loops if is_map(node)}
-        self.written += nodes
-
-    def _raise_parts(self, split: LoopSplit, reason: Reason, draft: Draft) -> list[LoopReading]:
-        """Put Maps before and behind what is left of a Loop, and return them.
-
-        Raises:
-            NotAMapError: One of them is no map, or the model's opset lacks what it needs.
-        """
-        node = split.facts.iteration.node
-        path = self.paths[node]
-        written = self._written(path, split.facts.iteration.node)
-        maps, rest = write_parts(split, path, self._model, reason, written)
-        draft.keep(written.builder.nodes)
-        self._replace(maps, written, (), rest)
-        del self.kept[node]
-        return maps
-
-    def _replace_by_finals(self, read: LoopReading, draft: Draft) -> None:
-        """Put plain nodes into the place of a Loop that yields nothing but carried values."""
-        site = read.site
-        builder = Builder(site.path)
-        pairs = [(old, write(builder)) for old, write in read.finals.items()]
-        try:
-            pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options, {})
-        except NotAMapError as error:
-            self._keep(site.node, error.reason(self.paths))
-            return
-        to_opset_form(builder.nodes, self._opset)
-        misfit = find_misfit(builder.nodes, self._opset)
-        if misfit is not None:
-            self._keep(site.node, Reason(Code.OPSET, detail=misfit))
-            return
-        notes = [f"read as a map: {read.dialect}", *describe_patterns(read)]
-        kind = site.node.op_type
-        self.finals.append(
-            Decision(site.path, kind, Verdict.FUSED, "", [], list(read.assumptions), notes)
-        )
-        draft.keep(builder.nodes)
-        self.typings.copy(splice(builder, site.node, pairs))
 
 
 _OF_TWO = (Code.RECURRENCE, Code.RAGGED)

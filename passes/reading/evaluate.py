@@ -83,6 +83,12 @@ class Evaluator:
         """Return the numbers of a tensor, or None where they are not known."""
         if value is None:
             return None
+        if value not in self.known:
+            self._compute_up_to(value)
+        return self.known[value]
+
+    def _compute_up_to(self, value: ir.Value) -> None:
+        """Compute a value that is not known yet, and those that it is computed of."""
         for node in self._pending(value):
             for output in node.outputs:
                 if output not in self.known:
@@ -93,25 +99,24 @@ class Evaluator:
                 self.known |= self._parts(node)
         if value not in self.known:
             self.known[value] = self._leaf(value)
-        return self.known[value]
 
     def _pending(self, value: ir.Value) -> list[ir.Node]:
         """Return the nodes to compute, in order; long chains must not recurse."""
         order: list[ir.Node] = []
         seen: set[ir.Node] = set()
-        stack: list[ir.Value | ir.Node] = [value]
+        stack = [(value, False)]
         while stack:
-            item = stack.pop()
-            if isinstance(item, ir.Node):
-                order.append(item)
-                continue
+            item, is_ready = stack.pop()
             node = item.producer()
-            if item in self.known or node is None or node in seen:
+            if node is None:
                 continue
-            seen.add(node)
-            stack.append(node)
-            if _is_followed(node):
-                stack.extend(v for v in node.inputs if v is not None)
+            if is_ready:
+                order.append(node)
+            elif item not in self.known and node not in seen:
+                seen.add(node)
+                stack.append((item, True))
+                if _is_followed(node):
+                    stack.extend((v, False) for v in node.inputs if v is not None)
         return order
 
     def _leaf(self, value: ir.Value) -> Numbers | None:

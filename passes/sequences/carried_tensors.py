@@ -70,6 +70,13 @@ def carry_joined(
     accept no sequence at all. The sequence must begin with an element, or all dimensions but the
     one that grows must be known numbers, so that there is a tensor to begin with.
 
+    Args:
+        node: The Loop.
+        body: Its body.
+        append: The sequence that it carries, and what an iteration adds.
+        typing: The proven typing.
+        known: What is known of the sequences of the model.
+
     Returns:
         Whether the state was replaced.
     """

@@ -131,6 +131,11 @@ class Typing:
         """Return the dimensions; None if the rank is unknown."""
         return self[value].dims
 
+    def dim(self, value: ir.Value, axis: int) -> int | str | None:
+        """Return a dimension, None where it is not known; a negative axis counts from the back."""
+        dims = self.dims(value)
+        return dims[axis % len(dims)] if dims else None
+
     def rank(self, value: ir.Value) -> int | None:
         """Return the rank, if it is known."""
         dims = self[value].dims

@@ -170,7 +170,16 @@ def load_libraries(onnxruntime: Any, provider: str) -> None:
 
 
 def require_provider(session: Any, provider: str) -> None:
-    """Refuse a session that onnxruntime quietly moved to another provider."""
+    """Refuse a session that onnxruntime quietly moved to another provider.
+
+    Args:
+        session: The session.
+        provider: The provider that was asked for.
+
+    Raises:
+        BackendError: It runs on another one.
+        PlacementError: It runs on that one, which takes no node.
+    """
     actual = session.get_providers()[0]
     if actual != provider:
         how = ""

@@ -68,7 +68,15 @@ def check_weights(model: ir.Model, args: argparse.Namespace) -> None:
 
 
 def check_place(output: Path, *, is_folder: bool = False) -> None:
-    """Refuse a place that cannot be written before any work is done."""
+    """Refuse a place that cannot be written before any work is done.
+
+    Args:
+        output: The file or folder to write.
+        is_folder: Whether an existing folder will do.
+
+    Raises:
+        RewriteError: It cannot be written there.
+    """
     folder = output.parent
     if output == STDOUT or (is_folder and output.is_dir()):
         return

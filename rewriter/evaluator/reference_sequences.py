@@ -107,7 +107,18 @@ class SplitToSequence(Operator):
 def split_tensor(
     operator: Operator, tensor: np.ndarray, split: np.ndarray | None, axis: int, keepdims: int
 ) -> list[np.ndarray]:
-    """Return the tensors that SplitToSequence cuts a tensor into."""
+    """Return the tensors that SplitToSequence cuts a tensor into.
+
+    Args:
+        operator: The operator, which says where it fails.
+        tensor: The tensor.
+        split: A scalar for the size of each part, or a vector of sizes; None for parts of size 1.
+        axis: Where it is cut; negative counts from the back.
+        keepdims: Without ``split``: whether the axis stays.
+
+    Raises:
+        EvaluationError: The axis or the sizes do not fit the tensor.
+    """
     rank = tensor.ndim
     if not -rank <= axis < rank:
         raise operator.error(f"axis {axis} is outside of {-rank} to {rank - 1}")

@@ -39,6 +39,9 @@ def clone(model: ir.Model) -> ir.Model:
 
     ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
     an initializer, would reach the original.
+
+    Raises:
+        ModelError: The model cannot be copied: a node reads what comes after it, say.
     """
     check_model(model)
     try:

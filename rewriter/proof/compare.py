@@ -100,7 +100,15 @@ def as_known(expected: Any, actual: Any) -> Any:
 def compare_values(
     expected: Any, actual: Any, where: str, rtol: float | None = None, atol: float | None = None
 ) -> Difference:
-    """Compare two values of any ONNX type; ``where`` names them in the message."""
+    """Compare two values of any ONNX type; ``where`` names them in the message.
+
+    Args:
+        expected: What it should be.
+        actual: What it is.
+        where: Names them in the message.
+        rtol: The relative tolerance; None for that of the element type.
+        atol: The absolute one.
+    """
     if _kind(expected) != _kind(actual):
         message = f"{where} is {_kind(actual)} and should be {_kind(expected)}"
         return Difference(message, np.inf, np.inf)

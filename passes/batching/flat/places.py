@@ -114,7 +114,18 @@ def rows_at(
 def with_fill(
     ops: Operators, rows: ir.Value, flat: FlatSamples, valid: ir.Value, at: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
-    """Return rows with one of the fill behind them, which is read where nothing else is."""
+    """Return rows with one of the fill behind them, which is read where nothing else is.
+
+    Args:
+        ops: Records the nodes.
+        rows: The rows of all samples, one behind another.
+        flat: Says what fills places that read nothing.
+        valid: Of each place whether it reads a row.
+        at: The row that it reads.
+
+    Returns:
+        The rows, one more, and the row that each place reads now.
+    """
     assert flat.fill is not None
     last = ops.shape(rows, 0, 1)
     return _with_row(ops, rows, flat.fill), ops.op("Where", [valid, at, last])
@@ -152,7 +163,15 @@ def filled(
     value: ir.Value,
     rank: int,
 ) -> ir.Value:
-    """Return ``[B, *s]`` with the fill where a place reads nothing."""
+    """Return ``[B, *s]`` with the fill where a place reads nothing.
+
+    Args:
+        ops: Records the nodes.
+        flat: Says what fills places that read nothing.
+        tables: The places that each axis reads, one table an axis.
+        value: What was read, ``[B, *s]``.
+        rank: The rank of a sample.
+    """
     valid = _valid_places(ops, tables)
     if valid is None:
         return value

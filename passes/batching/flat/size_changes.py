@@ -50,7 +50,19 @@ class SizeChange:
 def size_changes(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched, flat: FlatSamples
 ) -> list[SizeChange]:
-    """Return what happens to each axis that may change; nothing where all stay."""
+    """Return what happens to each axis that may change; nothing where all stay.
+
+    Args:
+        ctx: The context of the node.
+        node: A Resize.
+        operands: Its operands.
+        x: What it resizes.
+        flat: How the samples of that lie.
+
+    Raises:
+        Decline: Neither scales nor sizes are given for all samples, or an axis beside the ragged
+            ones may change its size.
+    """
     rank = len(flat.order)
     given = node.attributes.get_ints("axes", range(rank))
     axes = [a % rank for a in given]

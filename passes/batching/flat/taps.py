@@ -183,7 +183,15 @@ def read_place(
     tables: Sequence[AxisTable],
     chosen: dict[int, Tap],
 ) -> Formula:
-    """Return one of the places that each place of the result sums, in float."""
+    """Return one of the places that each place of the result sums, in float.
+
+    Args:
+        ops: Records the nodes.
+        x: The rows of all samples.
+        flat: How they lie.
+        tables: The places that each axis reads, one table an axis.
+        chosen: Which place is read along some axes; along the others there is one.
+    """
     ones = []
     for at, table in enumerate(tables):
         index = chosen[at].index if at in chosen else None
@@ -200,7 +208,15 @@ def _aligned(ops: Operators, table: ir.Value, at: int, rank: int) -> Formula:
 
 
 def taps_of(ops: Operators, table: AxisTable, at: int, rank: int, count: int = 2) -> list[Tap]:
-    """Return the places of a table with their weights; a fifth weight is of no place."""
+    """Return the places of a table with their weights; a fifth weight is of no place.
+
+    Args:
+        ops: Records the nodes.
+        table: The places of one axis, and their weights.
+        at: Which of the axes it is.
+        rank: The rank of what is weighed.
+        count: How many weights each place of the result has.
+    """
     assert table.weight is not None
     found = []
     for k in range(count):
@@ -222,6 +238,14 @@ def halves_of(
     """Return the place of the result itself twice: at the last one with a half each.
 
     That is what onnxruntime makes of an axis that stays beside two that are resized.
+
+    Args:
+        ops: Records the nodes.
+        x: The rows of all samples.
+        flat: How they lie.
+        tables: The places that each axis reads, one table an axis.
+        at: Which of the axes stays.
+        rank: The rank of what is weighed.
     """
     if at < flat.grid.rank:
         index = integers(ops, tables[at].index)

@@ -206,7 +206,15 @@ def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[i
 def padded_along(
     ctx: Context, flat: FlatSamples, at: int, begin: Formula, end: Formula
 ) -> AxisTable:
-    """Return the places of samples that are padded by amounts of their own, reading nothing."""
+    """Return the places of samples that are padded by amounts of their own, reading nothing.
+
+    Args:
+        ctx: The context of the node.
+        flat: How the samples lie.
+        at: Which of the axes is padded.
+        begin: How many places come before those of a sample, int64 ``[B]``; below 0 it is cut.
+        end: How many come behind.
+    """
     return _padded(ctx, flat, at, begin, end, None, "constant", is_fixed=False)
 
 

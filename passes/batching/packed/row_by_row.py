@@ -76,7 +76,16 @@ def same_rows(
     attributes: Mapping[str, Any] | None = None,
     axis: int = 0,
 ) -> list[Output]:
-    """Record the node's own operator on rows; every output is packed along one axis."""
+    """Record the node's own operator on rows; every output is packed along one axis.
+
+    Args:
+        ctx: The context of the node.
+        node: The node.
+        inputs: What it reads in the place of its inputs.
+        lengths: How many rows each sample has.
+        attributes: Attributes in the place of its own.
+        axis: Along which axis the outputs are packed.
+    """
     return [ctx.packed(out.value, lengths, axis) for out in ctx.same(node, inputs, attributes)]
 
 

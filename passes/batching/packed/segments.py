@@ -197,7 +197,18 @@ def lengths_moved_back(ctx: Context, value: ir.Value, given: Batched) -> ir.Valu
 def reduction_of_rows(
     ctx: Context, op_type: str, data: Batched, lengths: Lengths, others: Sequence[int]
 ) -> ir.Value:
-    """Reduce over the first axis and others, which stay with size 1: ``[B, *rest]``."""
+    """Reduce over the first axis and others, which stay with size 1: ``[B, *rest]``.
+
+    Args:
+        ctx: The context of the node.
+        op_type: The reduction.
+        data: The rows of all samples.
+        lengths: How many each sample has.
+        others: The other axes, counted as those of a sample.
+
+    Raises:
+        Decline: The rule has none for the element type.
+    """
     dims = _left(data, others)
     if op_type in ("ReduceMax", "ReduceMin", "ReduceProd"):
         kind = op_type.removeprefix("Reduce").lower().replace("prod", "mul")

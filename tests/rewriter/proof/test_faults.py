@@ -145,7 +145,7 @@ def test_a_loop_that_cannot_be_raised_is_printed_as_it_is(
     path = write(tmp_path / "in.onnx", LOOP)
     assert seqmap("explain", path, "--raised") == 0
     assert "Map" in capsys.readouterr().out
-    monkeypatch.setattr(Raiser, "_raise", fail)
+    monkeypatch.setattr(Raiser, "_put_maps", fail)
     assert seqmap("explain", path, "--raised") == 0
     printed = capsys.readouterr()
     assert "seqmap.Map" not in printed.out and "Loop" in printed.out

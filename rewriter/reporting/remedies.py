@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from passes.decisions import is_no_remedy, without_remedy
+
 __all__ = [
     "Candidate",
     "Found",
@@ -136,8 +138,8 @@ def told(remedy: str, *, tried: bool) -> str:
         remedy: The remedy.
         tried: Whether the options in it were tried.
     """
-    if not remedy:
-        return ""
+    if not remedy or is_no_remedy(remedy):
+        return without_remedy(remedy)
     return f"remedy: {remedy}" if tried or "--" not in remedy else f"may help: {remedy}"
 
 

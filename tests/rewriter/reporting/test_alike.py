@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
+import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.reporting.report import Report
@@ -60,3 +62,59 @@ def test_what_differs_in_its_node_is_not_alike() -> None:
     ]
     text = Report(decisions, OperatorCounts(), OperatorCounts()).to_text(verbose=False)
     assert text.count("(Loop)  kept") == 5
+
+
+def copies(*forms: str) -> Report:
+    """Return a report on a map ``m`` and its copies ``m_1``, ``m_2``, ..."""
+    decisions = [
+        Decision(
+            f"m_{i}" if i else "m",
+            "SequenceMap",
+            Verdict.FISSIONED,
+            form=form,
+            reasons=[Reason(Code.NEVER, "m/body/Unique_0", "Unique")],
+            copy_of="m" if i else "",
+        )
+        for i, form in enumerate(forms)
+    ]
+    return Report(decisions, OperatorCounts(), OperatorCounts())
+
+
+def test_copies_of_a_map_are_told_as_one_everywhere() -> None:
+    told = copies("blocks", "blocks")
+    line = "2 copies of m (SequenceMap)  each fissioned: blocks"
+    for verbose in (True, False):
+        text = told.to_text(verbose=verbose)
+        assert line in text
+        assert "m_1" not in text
+        assert text.count("m/body/Unique_0 (Unique): never") == 1
+    assert line in told.to_markdown().replace("\\", "")
+    page = told.to_html()
+    assert page.count("2 copies of m (SequenceMap)") == 1
+    assert "m_1" not in page
+    assert [one["copy_of"] for one in told.to_dict()["maps"]] == ["", "m"]
+
+
+def test_a_copy_that_becomes_something_else_is_told_by_itself() -> None:
+    text = copies("blocks", "scan", "blocks").to_text(verbose=False)
+    assert "2 copies of m (SequenceMap)  each fissioned: blocks" in text
+    assert "a copy of m (SequenceMap)  fissioned: scan" in text
+
+
+CALLED_TWICE = """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+g (seq(float[N]) xs) => (seq(float[N]) a, seq(float[N]) b) {
+    a = local.each (xs)
+    b = local.each (xs)
+}
+<domain: "local", opset_import: ["" : 18]>
+each (xs) => (ys) {
+    ys = SequenceMap (xs) <body = step (float[N] x) => (float[M] y) { y = Unique (x) }>
+}"""
+
+
+def test_the_map_of_a_function_that_is_called_twice_is_told_once() -> None:
+    report = rewriter.explain(onnx.parser.parse_model(CALLED_TWICE))
+    text = report.to_text()
+    assert text.count("(SequenceMap)  ") == 1
+    assert "2 copies of local.each/SequenceMap_0 (SequenceMap)  each " in text
+    assert "SequenceMap_0_1" not in text

@@ -1,15 +1,19 @@
 """Maps with the same decision: a report describes the first and names the others below it.
 
-Copies of one map, as an unrolled Scan makes of those in its body, are told as one.
+Copies of one map, as an unrolled Scan makes of those in its body, are told as one, and maps that
+were merged with another below that one.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["LEAST_ALIKE", "each_once", "kinds_of", "title", "told_others"]
+from passes.decisions import PART_OF
+
+__all__ = ["LEAST_ALIKE", "each_once", "kinds_of", "title", "told_others", "told_parts"]
 
 Record = Mapping[str, Any]
 LEAST_ALIKE = 3
@@ -29,7 +33,7 @@ def kinds_of(maps: Sequence[Record], *, each: bool) -> list[tuple[Record, list[s
     if each:
         return [(one, []) for one in maps]
     groups: dict[str, list[Record]] = {}
-    for entry in maps:
+    for entry in _with_parts(maps):
         groups.setdefault(_said(entry), []).append(entry)
     found: list[tuple[Record, list[str]]] = []
     for first, *others in groups.values():
@@ -38,6 +42,19 @@ def kinds_of(maps: Sequence[Record], *, each: bool) -> list[tuple[Record, list[s
         else:
             found.append((first, [_path(one) for one in others]))
     return found
+
+
+def _with_parts(maps: Sequence[Record]) -> list[Record]:
+    """Return maps without those that were merged with another, which are named at that one."""
+    wholes = {one["path"] for one in maps}
+    parts = collections.defaultdict(list)
+    for one in maps:
+        parts[one["form"].removeprefix(PART_OF)].append(one)
+    return [
+        {**one, "parts": list(map(_path, parts[one["path"]]))}
+        for one in maps
+        if one["form"].removeprefix(PART_OF) not in wholes
+    ]
 
 
 def each_once(maps: Sequence[Record]) -> list[Record]:
@@ -80,9 +97,17 @@ def told_others(paths: Sequence[str]) -> list[str]:
     """Say in a line which maps are like the one above; no line where none are."""
     if not paths:
         return []
-    named = ", ".join(paths[:_NAMED])
+    return [f"so are {len(paths)} others: {_named(paths)}"]
+
+
+def told_parts(paths: Sequence[str]) -> list[str]:
+    """Say in a line which maps were merged with the one above; no line where none were."""
+    return [f"merged with it: {_named(paths)}"] if paths else []
+
+
+def _named(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return [f"so are {len(paths)} others: {named}{more}"]
+    return f"{', '.join(paths[:_NAMED])}{more}"
 
 
 def _said(entry: Record) -> str:

@@ -118,3 +118,27 @@ def test_the_map_of_a_function_that_is_called_twice_is_told_once() -> None:
     assert text.count("(SequenceMap)  ") == 1
     assert "2 copies of local.each/SequenceMap_0 (SequenceMap)  each " in text
     assert "SequenceMap_0_1" not in text
+
+
+def test_what_was_merged_is_named_at_what_is_left() -> None:
+    paths = [f"m{i}" for i in range(12)]
+    wholes = [path for number, path in enumerate(paths) if number % 3 == 2]
+    decisions = [
+        Decision(
+            path,
+            "SequenceMap",
+            Verdict.FUSED,
+            "" if path in wholes else f"part of {wholes[number // 3]}",
+        )
+        for number, path in enumerate(paths)
+    ]
+    told = Report(decisions, OperatorCounts(), OperatorCounts({"Loop": 1}))
+    assert told.headline.startswith("holds no map, no loop, no sequence; rewritten: 12 maps batch")
+    lines = [line.strip() for line in told.to_text(verbose=False).splitlines()[1:]]
+    assert lines == [
+        "maps (strategy auto):",
+        "m2 (SequenceMap)  fused",
+        "merged with it: m0, m1",
+        "so are 3 others: m5, m8, m11",
+    ]
+    assert told.to_text(verbose=True).count("fused: part of ") == 8

@@ -354,8 +354,12 @@ def test_numbers_of_another_width_are_converted_where_nothing_is_lost() -> None:
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [({"batch_size": 0}, "batch_size is 0"), ({"threads": -1}, "threads is -1")],
-    ids=["batch size", "threads"],
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": 2.5}, "batch_size is 2.5"),
+        ({"threads": -1}, "threads is -1"),
+    ],
+    ids=["batch size", "no whole number", "threads"],
 )
 def test_numbers_that_are_too_small_are_refused(option: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from passes.decisions import is_no_remedy, without_remedy
 
 __all__ = [
+    "REACHED",
     "Candidate",
     "Found",
     "HasRemedies",
@@ -20,6 +21,9 @@ __all__ = [
     "told",
     "without_options",
 ]
+
+REACHED = "target reached"
+"""The effect of a remedy after which nothing keeps the model from its target."""
 
 _BETWEEN = re.compile(r"[,;] or ")
 _UNIFORM = re.compile(r"--uniform\b")

@@ -196,6 +196,30 @@ def test_what_is_left_for_one_cause_is_told_once() -> None:
     assert len(report.to_dict()["unreached"]) == 6
 
 
+def test_a_remedy_that_reaches_the_target_is_told_once() -> None:
+    reaching = "--wait (tried: target reached)"
+    nodes = [
+        Unreached(f"n{i}", op, f"it rules out {op}", f"{reaching}, or something else")
+        for i, op in enumerate(["SequenceAt", "SequenceInsert", "SequenceAt", "If"])
+    ]
+    caused = [
+        Unreached(f"m{i}", "Loop", f"Loop {i}; 'm' keeps it", reaching, cause="'m' keeps it")
+        for i in range(2)
+    ]
+    left = [Unreached("", "", f"{one} is a sequence", reaching) for one in ("x", "y")]
+    report = Report([], OperatorCounts(), OperatorCounts(), blocked=[*left, *nodes, *caused])
+    assert report.to_text().endswith(
+        "target onnxruntime: not reached, left:\n"
+        "  x is a sequence\n"
+        "  y is a sequence\n"
+        "  n0 (SequenceAt): it rules out SequenceAt\n"
+        "      and 3 more: 1 SequenceInsert, 1 SequenceAt, 1 If\n"
+        "  m0 (Loop): Loop 0; 'm' keeps it\n"
+        "      and 1 more for this reason: 1 Loop\n"
+        f"  remedy: {reaching}\n"
+    )
+
+
 def test_the_same_of_many_nodes_is_told_once() -> None:
     left = [Unreached(f"n{i}", "SequenceAt", "it rules out SequenceAt", "wait") for i in range(4)]
     report = Report([], OperatorCounts(), OperatorCounts(), blocked=left)

@@ -55,7 +55,7 @@ from rewriter.reporting.final_decisions import (
     with_reasons_of_readers,
     without_replaced,
 )
-from rewriter.reporting.given_nodes import with_given_nodes
+from rewriter.reporting.given_nodes import with_given_nodes, with_given_paths
 from rewriter.reporting.listening import tell
 from rewriter.target_table import Unreached
 from rewriter.targets import check_target, version_warnings
@@ -148,7 +148,8 @@ def run_passes(
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     work.warnings += version_warnings(model, target)
-    work.blocked = check_target(model, target, required, refused, work.decisions, spent)
+    blocked = check_target(model, target, required, refused, work.decisions, spent)
+    work.blocked = with_given_paths(blocked, operators) if blocked else []
     if "on-device" in required and (found := place(model, options.row)):
         work.placement = found
         work.blocked += off_device(found)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 
 from passes.decisions import Decision, Reason
+from rewriter.target_table import Unreached
 
-__all__ = ["with_given_nodes"]
+__all__ = ["with_given_nodes", "with_given_paths"]
 
 _NUMBERED = re.compile(r"_\d+$")
 
@@ -24,10 +26,7 @@ def with_given_nodes(decisions: Sequence[Decision], given: Mapping[str, str]) ->
         decisions: What was done with the maps.
         given: The operators of all nodes of the model as given, by their paths.
     """
-
-    def first(path: str) -> str:
-        known = _NUMBERED.sub("", path)
-        return known if path not in given and known in given else path
+    first = functools.partial(_first, given)
 
     def named(reason: Reason) -> Reason:
         node = first(reason.node)
@@ -44,3 +43,31 @@ def with_given_nodes(decisions: Sequence[Decision], given: Mapping[str, str]) ->
         )
         for decision in decisions
     ]
+
+
+def with_given_paths(blocked: Sequence[Unreached], given: Mapping[str, str]) -> list[Unreached]:
+    """Name the nodes that keep a model from its target, and those to blame, as it was given.
+
+    Args:
+        blocked: What keeps it.
+        given: As for `with_given_nodes`.
+    """
+
+    def told(text: str) -> str:
+        return " ".join(_first(given, word) for word in text.split(" "))
+
+    return [
+        dataclasses.replace(
+            left,
+            node=_first(given, left.node),
+            reason=told(left.reason),
+            cause=told(left.cause),
+        )
+        for left in blocked
+    ]
+
+
+def _first(given: Mapping[str, str], path: str) -> str:
+    """Return the path of the node that a node is a copy of, its own where it is none."""
+    known = _NUMBERED.sub("", path)
+    return known if path not in given and known in given else path

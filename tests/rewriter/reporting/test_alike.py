@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import onnx
 import pytest
 
@@ -142,3 +144,14 @@ def test_what_was_merged_is_named_at_what_is_left() -> None:
         "so are 3 others: m5, m8, m11",
     ]
     assert told.to_text(verbose=True).count("fused: part of ") == 8
+
+
+def test_what_is_left_of_a_function_that_is_called_often_is_told_once() -> None:
+    path = pathlib.Path(__file__).parents[3] / "models/pipelines/skl_knn_imputer_logreg.onnx"
+    text = rewriter.explain(path, target="portable").to_text()
+    left = [line.strip() for line in text.partition("not reached, left:")[2].splitlines()]
+    found = "local_domain.knn_imputer_column/Opset-N8 (If): target portable rules out If; "
+    blamed = "local_domain.knn_imputer_column_nan_found/Opset-N12 (Gather) could fail where its"
+    assert sum(line.startswith(f"{found}{blamed}") for line in left) == 1
+    assert "and 4 more for this reason: 4 If" in left
+    assert "N8_1" not in text

@@ -5,7 +5,21 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-__all__ = ["BoundaryValue", "Code", "Decision", "Decline", "Reason", "Verdict", "is_no_remedy"]
+__all__ = [
+    "PART_OF",
+    "BoundaryValue",
+    "Code",
+    "Decision",
+    "Decline",
+    "Reason",
+    "Verdict",
+    "is_no_remedy",
+    "without_remedy",
+]
+
+
+PART_OF = "part of "
+"""The form of a map that was merged with another: the path of that one stands behind it."""
 
 
 class Verdict(enum.StrEnum):
@@ -182,9 +196,17 @@ class Reason:
         return self.advice or self.code.remedy
 
 
+_NOTHING = "nothing"
+
+
 def is_no_remedy(remedy: str) -> bool:
     """Whether a remedy says that there is none."""
-    return remedy.startswith("nothing")
+    return remedy.startswith(_NOTHING)
+
+
+def without_remedy(remedy: str) -> str:
+    """Return what is said in the place of a remedy by one that says that there is none."""
+    return remedy.removeprefix(_NOTHING).removeprefix("; ")
 
 
 class Decline(Exception):
@@ -233,10 +255,13 @@ class Decision:
         notes: Further facts for the reader, e.g. of the cost model.
         in_loops: How many nodes of a body that is batched in part run sample by sample.
         boundary: What goes in and comes out of a map that is batched, and how it is held.
-        few: Up to how many samples the batched form is left out, since a loop is faster.
+        few: Up to how many samples the batched form is left out, since something else is faster.
+        few_copied: It is copies of the body that are faster then, and no loop.
         readers: Of a map that only says how flat samples lie: paths of the maps that read them
             one by one, for the reasons that are given there.
         failing: The first of the nodes that keep a branch for no samples, since they could fail.
+        copy_of: Of a copy of a map, as a function that is called twice holds one: the path of
+            that map in the model as given.
     """
 
     path: str
@@ -249,5 +274,7 @@ class Decision:
     in_loops: int = 0
     boundary: list[BoundaryValue] = dataclasses.field(default_factory=list)
     few: int = 0
+    few_copied: bool = False
     readers: tuple[str, ...] = ()
     failing: str = ""
+    copy_of: str = ""

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
-from passes.decisions import Decision, Verdict
+from passes.decisions import PART_OF, Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
 from passes.graph.builder import given_paths
@@ -88,7 +88,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         paths = given_paths(model) if are_named else {}
         if len(maps) > 1:
             self.decisions = [
-                Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
+                Decision(paths[first], "SequenceMap", Verdict.FUSED, f"{PART_OF}{paths[second]}")
                 for first, second in merge_sequence_maps(model, keeps_views=self._keeps_views)
             ]
             modified |= bool(self.decisions)

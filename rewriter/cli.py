@@ -78,6 +78,7 @@ def _run(words: Sequence[str], started: float) -> int:
     try:
         _require_command_first(words)
         args = _parser(words).parse_args(words)
+        _require_one_standard_input(args)
     except _UsageError as error:
         _say_usage(words, str(error))
         raise SystemExit(2) from None
@@ -140,6 +141,16 @@ def _require_command_first(words: Sequence[str]) -> None:
         raise _UsageError(
             f"seqmap: error: {words[0]} stands in front of the command: write seqmap {command} "
             f"{words[0]} ..."
+        )
+
+
+def _require_one_standard_input(args: argparse.Namespace) -> None:
+    """Refuse a command that reads standard input twice."""
+    given = [value for name, value in vars(args).items() if name != "output"]
+    names = [one for value in given for one in (value if isinstance(value, list) else [value])]
+    if names.count(Path("-")) > 1:
+        raise _UsageError(
+            f"seqmap {args.command}: error: - is standard input, which is read once; name a file"
         )
 
 
@@ -232,7 +243,7 @@ class _OneLineHelp(argparse.HelpFormatter):
 
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
-_UNKNOWN = re.compile(r"unrecognized arguments: (--[\w-]+)")
+_UNKNOWN = re.compile(r"unrecognized arguments: (\S+)")
 
 
 def _with_suggestion(message: str, options: Iterable[str]) -> str:
@@ -244,6 +255,8 @@ def _with_suggestion(message: str, options: Iterable[str]) -> str:
     """
     if found := _CHOICE.search(message):
         known = [name.strip(" '") for name in found[2].split(",")]
+        if set(found[1].split(",")) <= set(known):
+            return f"{message}; repeat the option for each of them"
         shorts = [name for name, whole in ALIASES.items() if whole in known]
         return message + suggestion(found[1], [*known, *shorts])
     if found := _UNKNOWN.search(message):

@@ -55,6 +55,7 @@ from rewriter.reporting.final_decisions import (
     with_reasons_of_readers,
     without_replaced,
 )
+from rewriter.reporting.given_nodes import with_given_nodes, with_given_paths
 from rewriter.reporting.listening import tell
 from rewriter.target_table import Unreached
 from rewriter.targets import check_target, version_warnings
@@ -111,7 +112,9 @@ def run_passes(
         level: How loudly passes and times are logged.
     """
     forget_paths(all_nodes(model))
-    record_paths(node_paths(model))
+    paths = node_paths(model)
+    operators = {path: node.op_type for node, path in paths.items()}
+    record_paths(paths)
     spent = options.spent(model)
     sources = sequence_sources(model) if sequence_inputs(model) else {}
     unread = unread_initializers(model)
@@ -140,10 +143,13 @@ def run_passes(
     drop_initializers(model, unread)
     has_loops = not counted.operators.isdisjoint(("Loop", "Scan"))
     work.decisions = _settled(work.decisions, model, options, sources, has_loops=has_loops)
+    if any(decision.reasons or decision.path not in operators for decision in work.decisions):
+        work.decisions = with_given_nodes(work.decisions, operators)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     work.warnings += version_warnings(model, target)
-    work.blocked = check_target(model, target, required, refused, work.decisions, spent)
+    blocked = check_target(model, target, required, refused, work.decisions, spent)
+    work.blocked = with_given_paths(blocked, operators) if blocked else []
     if "on-device" in required and (found := place(model, options.row)):
         work.placement = found
         work.blocked += off_device(found)

@@ -38,7 +38,7 @@ def _load(path: Path) -> None:
         raise RewriteError(f"there is no file of rules {str(path)!r}: check the path")
     try:
         names = runpy.run_path(str(path), run_name=path.stem)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RewriteError(f"the rules in {str(path)!r} fail: {_place(error, path)}") from error
     found = (value for value in names.values() if isinstance(value, type))
     add_operators(one for one in found if issubclass(one, OpRun) and one.__module__ == path.stem)
@@ -56,7 +56,7 @@ def load_plugins() -> None:
             loaded = point.load()
             if callable(loaded):
                 loaded()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             package = "" if point.dist is None else f" of {point.dist.name}"
             raise RewriteError(
                 f"the rules {point.name!r}{package} fail: {type(error).__name__}: {error}; update "
@@ -64,14 +64,14 @@ def load_plugins() -> None:
             ) from error
 
 
-def _place(error: Exception, path: Path) -> str:
+def _place(error: BaseException, path: Path) -> str:
     """Return an error with the line of the file where it was raised."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename == str(path)
     ]
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.lineno is not None:
         lines.append(error.lineno)
     where = f"line {lines[-1]}: " if lines else ""
     return f"{where}{type(error).__name__}: {error}"

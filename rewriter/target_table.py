@@ -256,9 +256,9 @@ def find_target(name: str) -> Target:
     Raises:
         RewriteError: There is no target of this name.
     """
-    if name not in TARGETS and isinstance(name, str):
+    if isinstance(name, str) and name not in TARGETS:
         name = ALIASES.get(name.lower(), name.lower())
-    if name not in TARGETS:
+    if not isinstance(name, str) or name not in TARGETS:
         meant = suggestion(str(name), [*TARGETS, *ALIASES])
         raise RewriteError(f"unknown target {name!r}; choose one of {', '.join(TARGETS)}{meant}")
     return TARGETS[name]

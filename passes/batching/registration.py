@@ -56,7 +56,11 @@ def register(
 
     Raises:
         ValueError: One of the operators has a rule already.
+        TypeError: A rule is no function.
     """
+    for one in (rule, packed):
+        if one is not None and not callable(one):
+            raise TypeError(f"the rule of {op_types} is {one!r}, which is no function")
     packed = packed or _form_of_family(op_types, rule, domain)
     table.register(
         op_types,

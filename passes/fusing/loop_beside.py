@@ -111,7 +111,7 @@ class FewIterations:
         if self._branch(rest, self.enough, copies.pop(), typings) is None:
             graph.remove(self.asked)
             return
-        plan.decision.few = self.few
+        plan.decision.few, plan.decision.few_copied = self.few, self.is_copied
         known = plan.choice.few_note
         if (self.limits or self._asks_for(plan)) and known in plan.decision.notes:
             plan.decision.notes.remove(known)

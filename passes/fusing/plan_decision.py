@@ -46,6 +46,7 @@ def plan_decision(
         sum(map(len, walk.loops)),
         _boundary_values(site, walks, facts.typings.declared),
         few=choice.few,
+        few_copied=choice.is_copied,
     )
 
 

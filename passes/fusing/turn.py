@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.decisions import Decision, Verdict
+from passes.decisions import PART_OF, Decision, Verdict
 from passes.errors import RewriteError
 from passes.flat_views import ENDS, read_view
 from passes.fusing.apply import apply_fusion
@@ -177,7 +177,7 @@ class Turn:
         self._sorted.add(site.graph)
         last = self.fused.pop()
         for original in site.originals[:-1]:
-            kind, form = original.node.op_type, f"part of {last.path}"
+            kind, form = original.node.op_type, f"{PART_OF}{last.path}"
             self.fused.append(Decision(original.path, kind, Verdict.FUSED, form))
         self.fused.append(last)
         return True

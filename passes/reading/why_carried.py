@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.decisions import Code
-from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.reading.facts import Kind, State
 from passes.reading.iterations import Carried
@@ -41,7 +41,7 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     if node is not None and node.op_type == "If" and _inserts_in_every_branch(state, node):
         detail = f"each branch adds to '{name}' in a way of its own"
         return NotAMapError(Code.CONTROL_FLOW, detail, node, _APPEND_AFTER)
-    if node is not None and node.op_type == "If" and _inserts(node):
+    if node is not None and node.op_type == "If" and _gains_elements(carried.next, carried.inner):
         detail = f"'{name}' gains an element in some iterations only"
         return NotAMapError(Code.CONDITIONAL_APPEND, detail, node)
     if node is not None and _moves_a_position(carried, node, typing):
@@ -87,8 +87,19 @@ def _inserts_in_every_branch(state: State, node: ir.Node) -> bool:
     )
 
 
-def _inserts(node: ir.Node) -> bool:
-    return any(inner.op_type == "SequenceInsert" for inner in walk_nodes([node]))
+def _gains_elements(value: ir.Value, inner: ir.Value) -> bool:
+    """Whether a value is a carried sequence that gained elements, in a branch or a Loop too."""
+    value = skip_identities(value)
+    node = value.producer()
+    if node is None:
+        return False
+    if node.op_type == "SequenceInsert":
+        rest = skip_identities(operand(node, 0))
+        return rest is inner or _gains_elements(rest, inner)
+    if node.op_type == "If":
+        position = node.outputs.index(value)
+        return any(_gains_elements(g.outputs[position], inner) for _, g in subgraphs(node))
+    return node.op_type == "Loop" and any(skip_identities(v) is inner for v in operands(node))
 
 
 def _is_joined_at_places(node: ir.Node, inner: ir.Value) -> bool:

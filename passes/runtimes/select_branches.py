@@ -16,6 +16,7 @@ from passes.graph.graphs import (
     is_default_domain,
     is_operator,
     node_paths,
+    recorded_path,
     walk_nodes,
     with_subgraphs,
 )
@@ -119,7 +120,8 @@ def hindrance(node: ir.Node, typing: Typing, opset: int, *, holds_reads: bool = 
             _fails_on_nothing(inner, typing) or (holds_reads and reads_one_place(inner, typing))
         )
         if not is_held and not runs_anywhere(inner, typing, opset):
-            name = f"{inner.name} ({inner.op_type})" if inner.name else inner.op_type
+            path = recorded_path(inner) or inner.name
+            name = f"{path} ({inner.op_type})" if path else inner.op_type
             return f"{name} could fail where its branch is not taken"
     pairs = zip(node.outputs, *(graph.outputs for graph in graphs), strict=True)
     unlike = (out for out, one, other in pairs if not _can_choose(one, other, typing, opset))

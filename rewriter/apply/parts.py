@@ -95,8 +95,10 @@ class OutputFolder:
             RewriteError: The folder holds something, and no job is to be resumed, or another one.
         """
         record = self.folder / _JOB
+        if self.folder.exists() and not self.folder.is_dir():
+            raise RewriteError(f"{self.folder} is a file; give a folder for the results")
         if not resume:
-            if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            if self.folder.exists() and any(self.folder.iterdir()):
                 raise RewriteError(
                     f"{self.folder} is not empty; give --resume to go on, or another folder"
                 )

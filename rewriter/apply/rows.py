@@ -184,7 +184,10 @@ def _combined(column: Any) -> Any:
 
 
 class NpzRows:
-    """Samples of an npz file: ``in__NAME__0``, ``in__NAME__1``, ... or rows of ``in__NAME``."""
+    """Samples of an npz file: ``in__NAME__0``, ``in__NAME__1``, ... or rows of ``in__NAME``.
+
+    Where no name has the prefix ``in__``, it is left out of all of them.
+    """
 
     def __init__(self, file: Path, inputs: Sequence[str]) -> None:
         try:
@@ -194,17 +197,20 @@ class NpzRows:
         if not hasattr(self._data, "files"):
             raise RewriteError(f"{file} holds one array; samples are an npz file")
         self._inputs = inputs
+        self._prefix = "in__" if any(one.startswith("in__") for one in self._data.files) else ""
         counts = {name: self._count(name, file) for name in inputs}
         if len(set(counts.values())) > 1:
             raise RewriteError(f"{file} has different numbers of samples: {counts}")
-        self._rows = {name: self._data[f"in__{name}"] for name in inputs if self._is_whole(name)}
+        self._rows = {
+            name: self._data[self._prefix + name] for name in inputs if self._is_whole(name)
+        }
         self._length = min(counts.values(), default=0)
 
     def _is_whole(self, name: str) -> bool:
-        return f"in__{name}" in self._data.files
+        return self._prefix + name in self._data.files
 
     def _count(self, name: str, file: Path) -> int:
-        key = f"in__{name}"
+        key = self._prefix + name
         if f"{key}__len" in self._data.files:
             return int(self._data[f"{key}__len"])
         if self._is_whole(name) and self._data[key].ndim:
@@ -229,5 +235,5 @@ class NpzRows:
     def _value(self, name: str, number: int) -> Array | None:
         if name in self._rows:
             return np.asarray(self._rows[name][number])
-        key = f"in__{name}__{number}"
+        key = f"{self._prefix}{name}__{number}"
         return self._data[key] if key in self._data.files else None

@@ -110,7 +110,7 @@ def apply_parts(
         For each part that was done, its samples and how many of them failed.
 
     Raises:
-        RewriteError: The engine is not installed, or a worker ended.
+        RewriteError: A worker ended.
     """
     if engine == "ray":
         yield from _on_ray(task, parts, workers)
@@ -153,9 +153,13 @@ def _in_processes(task: Task, parts: Sequence[Part], workers: int) -> Iterator[t
             pool.shutdown(cancel_futures=True)
 
 
-def _on_ray(task: Task, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, int]]:
-    if importlib.util.find_spec("ray") is None:
+def require_engine(engine: str) -> None:
+    """Raise RewriteError if an engine is not installed."""
+    if engine == "ray" and importlib.util.find_spec("ray") is None:
         raise RewriteError("the engine ray is not installed; install seqmap[ray]")
+
+
+def _on_ray(task: Task, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, int]]:
     import ray
     from ray.util import ActorPool
 

@@ -35,6 +35,7 @@ from rewriter.backends.session import (
     PlacingSession,
     Session,
 )
+from rewriter.errors import suggestion
 from rewriter.feeding.feed_checks import as_feeds, check_feeds, told_unlike
 from rewriter.feeding.feed_files import read_feeds
 from rewriter.model_files import models, protos, weights
@@ -167,7 +168,8 @@ def open_session(
         what = f"there is no backend {backend!r}"
         if backend in onnxruntime.DEVICES:
             what += f"; it is a device: backend='onnxruntime', device={backend!r}"
-        raise BackendError(f"{what}; say one of {', '.join(BACKENDS)}")
+        meant = suggestion(str(backend), BACKENDS)
+        raise BackendError(f"{what}; say one of {', '.join(BACKENDS)}{meant}")
     chosen = BACKENDS[backend]
     reason = chosen.missing()
     if reason:

@@ -14,7 +14,7 @@ from passes.errors import RewriteError
 from rewriter.apply.parts import Job, OutputFolder, state_of
 from rewriter.apply.results import check_names, columns_of
 from rewriter.apply.rows import ParquetRows, Rows, files_of, open_rows
-from rewriter.apply.workers import ENGINES, Task, apply_parts
+from rewriter.apply.workers import ENGINES, Task, apply_parts, require_engine
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
 from rewriter.model_files import models
@@ -77,6 +77,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """Run the model over all samples; one row of OUT for each."""
     if importlib.util.find_spec("pyarrow") is None:
         raise RewriteError("apply needs the package pyarrow; install seqmap[apply]")
+    require_engine(args.engine)
     if args.out.resolve().is_relative_to(args.source.resolve()):
         raise RewriteError(
             f"{args.out} is in {args.source}, and all files there are read; give another OUT"
@@ -126,7 +127,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     told = f"{_count(job.rows, 'sample')} in {_count(len(job.parts), 'part')}{resumed}"
     console.say(f"{told}, {_count(errors, 'error')}")
     if missing:
-        console.say(f"{told_rate(count / seconds)} with {args.workers} x {args.engine}")
+        workers = min(args.workers, len(missing))
+        console.say(f"{told_rate(count / seconds)} with {workers} x {args.engine}")
     if errors > args.max_errors:
         console.error(
             f"{_count(errors, 'sample')} failed (--max-errors {args.max_errors}); the column "

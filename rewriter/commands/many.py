@@ -39,6 +39,8 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
     """
     found: dict[Path, Path] = {}
     for one in named:
+        if one == Path("-"):
+            raise RewriteError("- is one model on standard input: seqmap explain takes it")
         if one.is_dir():
             paths = sorted(p for p in one.rglob("*") if p.suffix in MODEL_SUFFIXES)
             inner = {

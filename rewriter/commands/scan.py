@@ -11,6 +11,7 @@ from typing import Any
 
 from rewriter.commands import many, options, values
 from rewriter.commands.console import Console
+from rewriter.reporting.alike import each_once
 from rewriter.reporting.headline import told_counts, told_held
 
 __all__ = [
@@ -119,7 +120,7 @@ def say_summary(
 
 def told_maps(report: many.Record) -> str:
     """Return how many maps have which verdict."""
-    counts = collections.Counter(entry["verdict"] for entry in report["maps"])
+    counts = collections.Counter(entry["verdict"] for entry in each_once(report["maps"]))
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "-"
 
 

@@ -64,7 +64,7 @@ def told_unlike(model: Any, feeds: Mapping[str, Any]) -> str:
         if not spec.is_sequence or spec.dims is None or not isinstance(given, list):
             continue
         for number, item in enumerate(given):
-            if not _fits(shape := np.shape(item), spec.dims):
+            if not fits(shape := np.shape(item), spec.dims):
                 return (
                     f"element {number} of {spec.name!r} has shape {dims_text(shape)} and is "
                     f"declared as {dims_text(spec.dims)}"
@@ -132,7 +132,7 @@ def _has_type(item: np.ndarray[Any, Any], dtype: ir.DataType) -> bool:
 
 
 def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: Promises) -> None:
-    if not spec.is_sequence and spec.dims is not None and not _fits(shape, spec.dims):
+    if not spec.is_sequence and spec.dims is not None and not fits(shape, spec.dims):
         raise RewriteError(
             f"input {where} has shape {dims_text(shape)} and is declared as "
             f"{dims_text(spec.dims)}: give such a shape, or correct the type where the model is "
@@ -140,12 +140,12 @@ def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: 
         )
     if spec.name in promises.input_shapes:
         wanted = tuple(promises.input_shapes[spec.name])
-        if not _fits(shape, wanted):
+        if not fits(shape, wanted):
             raise RewriteError(
                 f"input {where} has shape {shape} and breaks the promise input_shapes, which says "
                 f"{dims_text(wanted)}: give that shape, or rewrite the model without the promise"
             )
-    if promises.trust_types and spec.dims is not None and not _fits(shape, spec.dims):
+    if promises.trust_types and spec.dims is not None and not fits(shape, spec.dims):
         raise RewriteError(
             f"input {where} has shape {shape} and breaks the promise trust_types, since its "
             f"declared shape is {dims_text(spec.dims)}: give that shape, or rewrite the model "
@@ -153,7 +153,7 @@ def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: 
         )
 
 
-def _fits(shape: tuple[int, ...], dims: tuple[int | str | None, ...]) -> bool:
+def fits(shape: tuple[int, ...], dims: tuple[int | str | None, ...]) -> bool:
     return len(shape) == len(dims) and all(
         not isinstance(dim, int) or dim == size for size, dim in zip(shape, dims, strict=True)
     )

@@ -9,8 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.errors import RewriteError
+from rewriter.feeding.feed_checks import fits
 from rewriter.feeding.input_specs import InputSpec, input_specs
 from rewriter.feeding.texts import holds_texts, untext
+from rewriter.option_values import dims_text
 
 __all__ = ["as_array", "element_type", "sampled_inputs"]
 
@@ -52,13 +54,26 @@ def _has_open_rows(spec: InputSpec) -> bool:
 
 
 def as_array(spec: InputSpec, value: Any) -> Array:
-    """Return a value as an array of an input's type, where that changes no integer or text.
+    """Return the value of one sample as an array of an input's type.
 
-    A list of whole numbers is one of floats where these are wanted: JSON writes 1.0 as 1.
+    No integer or text changes. A list of whole numbers is one of floats where these are wanted:
+    JSON writes 1.0 as 1.
 
     Raises:
-        RewriteError: It is a list of lists of unequal lengths, or of another type, or masked.
+        RewriteError: It is a list of lists of unequal lengths, or of another type or shape, or
+            masked.
     """
+    array = _of_type(spec, value)
+    if not spec.is_sequence and spec.dims is not None and not fits(array.shape, spec.dims[1:]):
+        raise RewriteError(
+            f"the value for input {spec.name!r} has shape {dims_text(array.shape)}, and one "
+            f"sample has {dims_text(spec.dims[1:])}: the first axis of the input counts the "
+            "samples"
+        )
+    return array
+
+
+def _of_type(spec: InputSpec, value: Any) -> Array:
     wanted = element_type(spec)
     if np.ma.is_masked(value):
         raise RewriteError(f"the value for input {spec.name!r} has masked numbers; fill them")

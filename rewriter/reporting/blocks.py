@@ -9,7 +9,7 @@ from typing import Any
 
 from rewriter.reporting.alike import LEAST_ALIKE
 from rewriter.reporting.printable import printable
-from rewriter.reporting.remedies import told
+from rewriter.reporting.remedies import REACHED, told
 
 __all__ = ["Block", "Item", "promise_items", "target_block", "tensor_items"]
 
@@ -48,27 +48,42 @@ def target_block(record: Record) -> Block:
     wanted = " and ".join([f"target {record['target']}", *record["require"]])
     if record["reached"]:
         return Block(f"{wanted}: {_how_reached(record['loading'], record['placement'])}")
+    reaching = _reaching(record["unreached"])
     items = []
-    for first, *others in _by_cause(record["unreached"]):
+    for first, *others in _by_cause(record["unreached"], with_remedies=not reaching):
         node = f"{first['node']} ({first['op_type']}): " if first["node"] else ""
-        details = [told(first["remedy"], tried=record["remedies_tried"])]
+        details = [] if reaching else [told(first["remedy"], tried=record["remedies_tried"])]
         if others:
             counts = collections.Counter(left["op_type"] for left in others)
             named = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
-            details.insert(0, f"and {len(others)} more for this reason: {named}")
+            is_one = all(left["cause"] or left["reason"] == first["reason"] for left in others)
+            why = " for this reason" * is_one
+            details.insert(0, f"and {len(others)} more{why}: {named}")
         items.append(Item(f"{node}{first['reason']}", list(filter(None, details))))
+    items += [Item(told(reaching, tried=True))] * bool(reaching)
     return Block(f"{wanted}: not reached, left", items)
 
 
-def _by_cause(unreached: Sequence[Record]) -> list[list[Record]]:
-    """Put together what is left for one cause, and can be taken away by one remedy.
+def _reaching(unreached: Sequence[Record]) -> str:
+    """Return the tried remedy after which nothing is left, empty if there is none."""
+    first, *others = {left["remedy"].partition(", or ")[0] for left in unreached}
+    return first if not others and first.endswith(f"(tried: {REACHED})") else ""
+
+
+def _by_cause(unreached: Sequence[Record], *, with_remedies: bool) -> list[list[Record]]:
+    """Put together what is left for one cause.
 
     What no cause is known of is told one by one, unless the same is said of more than a few.
+
+    Args:
+        unreached: What is left.
+        with_remedies: What a remedy takes away is told apart from what another one does.
+            Otherwise one takes away all, and nodes of no known cause are told as one.
     """
     groups: dict[Any, list[Record]] = {}
     for left in unreached:
-        key = (left["cause"] or left["reason"], left["remedy"])
-        groups.setdefault(key, []).append(left)
+        why = left["cause"] or (left["reason"] if with_remedies or not left["node"] else "")
+        groups.setdefault((why, left["remedy"] * with_remedies), []).append(left)
     together: list[list[Record]] = []
     for group in groups.values():
         is_told_once = group[0]["cause"] or len(group) > LEAST_ALIKE

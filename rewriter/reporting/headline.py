@@ -6,6 +6,9 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from passes.decisions import PART_OF
+from rewriter.reporting.alike import each_once
+
 __all__ = ["headline", "told_counts", "told_failing", "told_held"]
 
 _LOOPS = ("SequenceMap", "Loop", "Scan")
@@ -49,39 +52,58 @@ def _loads_only_now(record: Record) -> bool:
 
 
 def _became(record: Record) -> str:
-    """Return what the maps became; what is left where all maps were kept, or no loop is left."""
+    """Return what the maps became, or what is left where that says more."""
     left = told_counts(record["operators"]["after"])
-    maps = record["maps"]
+    maps = each_once(record["maps"])
     if not record["operators"]["after"]["loops"]:
         return left
     if all(one["verdict"] == "kept" for one in maps):
         return f"still {left}"
-    told = _forms(maps)
-    return told if {one["verdict"] for one in maps} - _LOOP_FREE else f"{told}, {left}"
+    forms = collections.defaultdict(list)
+    by_path = {one["path"]: one for one in maps}
+    for one in maps:
+        whole = by_path.get(one["form"].removeprefix(PART_OF), one)
+        forms[_form(whole)].append(whole["few"] + 1)
+    told = _told_forms(forms)
+    return told if forms.keys() - _LOOP_FREE else f"{told}, {left}"
 
 
-def _forms(maps: Sequence[Record]) -> str:
-    """Say what each of some maps became, those of one form together."""
-    counts = collections.Counter(map(_form, maps))
-    if len(maps) == 1:
-        return next(iter(counts))
-    told = [f"{count} {form}" for form, count in counts.items()]
-    first, *others = counts
-    of_all = f" of {len(maps)}" if others else ""
-    return ", ".join([f"{counts[first]}{of_all} maps {first}", *told[1:]])
+def _told_forms(forms: Mapping[str, Sequence[int]]) -> str:
+    """Say what maps became.
+
+    Args:
+        forms: Of each form, from how many samples on its maps are batched.
+    """
+    told = [form.format(_numbers(sizes)) for form, sizes in forms.items()]
+    counts = [len(sizes) for sizes in forms.values()]
+    if sum(counts) == 1:
+        return told[0]
+    of_all = f" of {sum(counts)}" if len(counts) > 1 else ""
+    first, *others = map(" ".join, zip(map(str, counts), told, strict=True))
+    return ", ".join([first.replace(" ", f"{of_all} maps ", 1), *others])
+
+
+def _numbers(sizes: Sequence[int]) -> str:
+    """Return numbers in words: one, two, or the least and the largest."""
+    least, *others = sorted(set(sizes))
+    return f"{least}{f' to {others[-1]}' if others else ''}"
 
 
 def _form(entry: Record) -> str:
-    """Say what became of one map, and from how many samples on it is batched."""
-    if entry["few"] and entry["verdict"] == "guarded":
-        return f"batched from {entry['few'] + 1} samples of fitting shapes on, else a loop"
-    if entry["few"] and entry["verdict"] == "fissioned":
-        return f"batched in part from {entry['few'] + 1} samples on, else a loop"
+    """Say what became of one map; a number belongs into the braces."""
+    is_asked = entry["few"] and not entry["few_copied"]
+    if is_asked and entry["verdict"] in _FROM_SAMPLES:
+        return _FROM_SAMPLES[entry["verdict"]]
     if entry["verdict"] == "expanded" and entry["op_type"] != "SequenceMap":
         return "still a loop, of another form"
     return _FORMS[entry["verdict"]]
 
 
+_FROM_SAMPLES = {
+    "fused": "batched from {} samples on, else a loop",
+    "guarded": "batched from {} samples of fitting shapes on, else a loop",
+    "fissioned": "batched in part from {} samples on, else a loop",
+}
 _FORMS = {
     "fused": "batched",
     "guarded": "batched for enough samples of fitting shapes, else a loop",
@@ -90,7 +112,7 @@ _FORMS = {
     "expanded": "a loop",
     "kept": "kept as given",
 }
-_LOOP_FREE = {"fused", "unrolled"}
+_LOOP_FREE = {_FORMS["fused"], _FORMS["unrolled"]}
 _FAILS = {"before fails", "defined only after"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rewriter.reporting.alike import kinds_of
+from rewriter.reporting.alike import each_once, kinds_of, title
 from rewriter.reporting.html_sections import safe
 from rewriter.reporting.remedies import told
 
@@ -23,9 +23,9 @@ def cards(record: Record, by_path: Mapping[str, int]) -> list[str]:
         record: The report.
         by_path: The number of the picture of each map, by path.
     """
-    kinds = kinds_of(record["maps"], each=False)
-    alike = {path for _, paths in kinds for path in paths}
-    return [_card(one, by_path, record, one["path"] not in alike) for one in record["maps"]]
+    maps = each_once(record["maps"])
+    shown = {one["path"] for one, _ in kinds_of(record["maps"], each=False)}
+    return [_card(one, by_path, record, one["path"] in shown) for one in maps]
 
 
 def _card(entry: Record, by_path: Mapping[str, int], record: Record, is_open: bool) -> str:
@@ -41,8 +41,8 @@ def _card(entry: Record, by_path: Mapping[str, int], record: Record, is_open: bo
     picture = "" if number is None else _panes(number, entry["path"])
     opened = " open" * is_open
     return (
-        f'<details{opened} class="card {entry["verdict"]}"><summary>{safe(entry["path"])} '
-        f'({safe(entry["op_type"])}) <span class="verdict">{entry["verdict"]}</span>{form}'
+        f'<details{opened} class="card {entry["verdict"]}"><summary>{safe(title(entry))} '
+        f'<span class="verdict">{entry["verdict"]}</span>{form}'
         f"</summary>\n{''.join([*shown, *notes, *remedies, picture])}\n</details>"
     )
 

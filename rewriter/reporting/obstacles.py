@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict, is_no_remedy
-from passes.graph.builder import ORIGIN_KEY
+from passes.graph.builder import ORIGIN_KEY, STEPS_KEY
 from passes.graph.graphs import default_opset, node_paths, subgraphs
 from passes.runtimes.select_branches import hindrance
 from passes.site import GuardCheck
@@ -59,6 +59,8 @@ class Obstacles:
             path: Its path.
             op_type: Its operator, empty where it is of another domain.
         """
+        if STEPS_KEY in node.metadata_props:  # it goes over the elements of a list
+            return "", _TENSORS
         why, remedy = self._of_map(node, path)
         if op_type == "If" and not why and ORIGIN_KEY not in node.metadata_props:
             why = self._of_branches(node)

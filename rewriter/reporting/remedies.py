@@ -7,7 +7,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from passes.decisions import is_no_remedy, without_remedy
+
 __all__ = [
+    "REACHED",
     "Candidate",
     "Found",
     "HasRemedies",
@@ -18,6 +21,9 @@ __all__ = [
     "told",
     "without_options",
 ]
+
+REACHED = "target reached"
+"""The effect of a remedy after which nothing keeps the model from its target."""
 
 _BETWEEN = re.compile(r"[,;] or ")
 _UNIFORM = re.compile(r"--uniform\b")
@@ -136,8 +142,8 @@ def told(remedy: str, *, tried: bool) -> str:
         remedy: The remedy.
         tried: Whether the options in it were tried.
     """
-    if not remedy:
-        return ""
+    if not remedy or is_no_remedy(remedy):
+        return without_remedy(remedy)
     return f"remedy: {remedy}" if tried or "--" not in remedy else f"may help: {remedy}"
 
 

@@ -10,7 +10,7 @@ import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewriter.reporting.alike import kinds_of, told_others
+from rewriter.reporting.alike import kinds_of, title, told_others, told_parts
 from rewriter.reporting.blocks import Block, Item, promise_items, target_block, tensor_items
 from rewriter.reporting.number_columns import number_columns
 from rewriter.reporting.printable import printable
@@ -142,8 +142,8 @@ def _map_item(entry: Record, others: Sequence[str], *, tried: bool) -> Item:
     verdict = f"{entry['verdict']}: {entry['form']}" if entry["form"] else entry["verdict"]
     details = [_reason_line(reason, tried=tried) for reason in entry["reasons"]]
     details += [*entry["notes"], *(_remedy_line(remedy) for remedy in entry["remedies"])]
-    details += told_others(others)
-    return Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
+    details += [*told_parts(entry.get("parts", ())), *told_others(others)]
+    return Item(f"{title(entry)}  {'each ' * (entry['copies'] > 1)}{verdict}", details)
 
 
 def _reason_line(reason: Record, *, tried: bool) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from passes.decisions import Code
 from rewriter.model_files.model_facts import bytes_text
+from rewriter.reporting.alike import each_once
 from rewriter.reporting.bench_record import Bench
 from rewriter.reporting.blocks import Block
 from rewriter.reporting.code_pages import page_text
@@ -131,7 +132,7 @@ def _head(name: str, record: Record, version: str, command: str, date: str) -> s
 
 
 def _tiles(record: Record, bench: Bench | None) -> str:
-    verdicts = [one["verdict"] for one in record["maps"]]
+    verdicts = [one["verdict"] for one in each_once(record["maps"])]
     counts = [f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts)]
     proof = record["verification"]
     verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "none"

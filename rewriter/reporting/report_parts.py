@@ -78,6 +78,7 @@ def decision_record(
         spent: Options that can do nothing more.
         remedies: What was tried.
     """
+    helping = remedies.maps.get(decision.path, ())
     return {
         "path": decision.path,
         "op_type": decision.op_type,
@@ -89,21 +90,28 @@ def decision_record(
                 "node": reason.node,
                 "op_type": reason.op_type,
                 "detail": reason.detail or reason.code.meaning,
-                "remedy": without_options(reason.remedy)
-                if remedies.tried
-                else still_open(reason.remedy, spent),
+                "remedy": _still_open(reason.remedy, spent, remedies, is_helped=bool(helping)),
                 "dependents": list(reason.dependents),
             }
             for reason in decision.reasons
         ],
-        "remedies": [remedy.to_dict() for remedy in remedies.maps.get(decision.path, ())],
+        "remedies": [remedy.to_dict() for remedy in helping],
         "assumptions": list(decision.assumptions),
         "notes": list(decision.notes),
         "boundary": [
             dataclasses.asdict(one) | {"layouts": list(one.layouts)} for one in decision.boundary
         ],
         "few": decision.few,
+        "few_copied": decision.few_copied,
+        "copy_of": decision.copy_of,
     }
+
+
+def _still_open(remedy: str, spent: Sequence[str], remedies: Remedies, *, is_helped: bool) -> str:
+    """Return what is left of the remedy for a reason, beside those for its map that were tried."""
+    if is_helped and is_no_remedy(remedy):
+        return ""
+    return without_options(remedy) if remedies.tried else still_open(remedy, spent)
 
 
 def promises_record(promises: Promises) -> dict[str, Any]:

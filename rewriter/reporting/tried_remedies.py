@@ -19,7 +19,7 @@ from passes.graph.graphs import all_nodes, default_opset
 from passes.graph.opsets import CARRIES_SEQUENCES
 from rewriter.options import Options
 from rewriter.reporting.candidates import candidates, newer_opset
-from rewriter.reporting.remedies import Candidate, Found, Remedies, Remedy
+from rewriter.reporting.remedies import REACHED, Candidate, Found, Remedies, Remedy
 
 __all__ = ["MOST_NODES", "Outcome", "Trials"]
 
@@ -178,7 +178,7 @@ class _Findings:
         count = len(outcome.blocked)
         if count < self._least:
             self._least = count
-            effect = f"{count} of {len(self._blocked)} left" if count else "target reached"
+            effect = f"{count} of {len(self._blocked)} left" if count else REACHED
             remedy = Remedy(candidate, effect)
             for key in self._blocked - outcome.blocked:
                 known = self.nodes.get(key, ()) if count else ()

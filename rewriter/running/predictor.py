@@ -88,10 +88,10 @@ class Predictor:
         Raises:
             RewriteError: The backend cannot run the model, no input holds samples, or an input is
                 left that is neither given in ``shared`` nor has a default.
-            ValueError: The batch size is below 1, or the number of threads below 0.
+            ValueError: The batch size is no number from 1 on, or the number of threads below 0.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}; give 1 or more")
+        if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size!r}; give 1 or more")
         if threads is not None and threads < 0:
             raise ValueError(f"threads is {threads}; give 1 or more, or None for all")
         self._opened: dict[str, Any] = {

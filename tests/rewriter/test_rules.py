@@ -76,8 +76,14 @@ def test_the_command_line_takes_a_file_of_rules(
         (None, "there is no file of rules"),
         ("import passes\npasses.register('Relu', passes.elementwise)", "line 2: ValueError: Relu"),
         ("def", "line 1: SyntaxError: "),
+        ("\0", "fail: SyntaxError: "),
+        ("raise SystemExit(3)", "line 1: SystemExit: 3"),
+        (
+            "import passes\npasses.register('My', 3)",
+            "line 2: TypeError: the rule of My is 3, which",
+        ),
     ],
-    ids=["missing", "registered already", "no Python"],
+    ids=["missing", "registered already", "no Python", "no text", "it ends", "no rule"],
 )
 def test_a_file_that_is_no_good_is_told_in_one_line(
     tmp_path: Path, text: str | None, message: str

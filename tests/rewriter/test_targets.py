@@ -393,6 +393,8 @@ def test_unknown_names_are_refused() -> None:
         rewriter.optimize("m.onnx", target="trtt")
     with pytest.raises(RewriteError, match=r"strategy 'fusee': .*; did you mean 'fuse'\?$"):
         rewriter.optimize("m.onnx", strategy="fusee")
+    with pytest.raises(RewriteError, match=r"unknown target \['ort'\]; choose one of onnxrunt"):
+        find_target(["ort"])  # type: ignore[arg-type]
     with pytest.raises(RewriteError, match="unknown target 'mars'; choose one of onnxruntime,"):
         find_target("mars")
     with pytest.raises(RewriteError, match="unknown requirement 'fast'; choose among sequence-f"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -479,3 +480,16 @@ def test_an_output_called_like_another_column_is_refused(
 )
 def test_few_samples_a_second_are_told_in_two_digits(rate: float, told: str) -> None:
     assert told_rate(rate) == f"{told} samples a second"
+
+
+def test_an_engine_that_is_missing_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n: None if n == "ray" else find_spec(n)
+    )
+    _write(tmp_path, 3)
+    assert _apply(tmp_path, "--engine", "ray") == 1
+    assert "the engine ray is not installed; install seqmap[ray]" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

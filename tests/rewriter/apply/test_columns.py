@@ -193,7 +193,8 @@ def test_a_damaged_record_of_a_job_is_refused(tmp_path: Path) -> None:
     ("arrays", "message"),
     [
         ({"in__x": np.ones((3, 2)), "in__y": np.ones((4, 2))}, "different numbers of samples"),
-        ({"in__x": np.ones((3, 2))}, "no samples of 'y'"),
+        ({"in__x": np.ones((3, 2))}, "no samples of 'y': add in__y__0, or in__y"),
+        ({"x": np.ones((3, 2))}, "no samples of 'y': add y__0, or y"),
     ],
 )
 def test_an_npz_file_that_lacks_samples_is_refused(
@@ -211,6 +212,22 @@ def test_rows_of_arrays_and_arrays_by_number_in_an_npz_file(tmp_path: Path) -> N
     assert ids == [0, 1, 2]
     np.testing.assert_array_equal(samples[2]["x"], [4, 5])
     assert [sample["y"] is None for sample in samples] == [False, True, True]
+
+
+def test_names_in_an_npz_file_need_no_prefix(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.arange(6).reshape(3, 2), y__0=np.ones(1), y__len=3)
+    ids, samples = open_rows(tmp_path / "in.npz", {"x": None, "y": None}, None).read(0, 9)
+    assert ids == [0, 1, 2]
+    np.testing.assert_array_equal(samples[2]["x"], [4, 5])
+    assert [sample["y"] is None for sample in samples] == [False, True, True]
+
+
+def test_a_file_is_no_place_for_results(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    for resume in (True, False):
+        with pytest.raises(RewriteError, match="out is a file; give a folder for the results"):
+            OutputFolder(tmp_path / "out", []).begin(Job("d", "in", 3, None, 2), resume=resume)
+    assert (tmp_path / "out").read_text() == "mine"
 
 
 def test_files_without_columns_have_no_ids(tmp_path: Path) -> None:

@@ -200,6 +200,16 @@ class TestUsage:
             ("explain in.onnx --report r.pdf", "ends in none of .json, .md, .html"),
             ("explain in.onnx -q -v", "not allowed with argument"),
             ("explain in.onnx --strat auto", "unrecognized arguments"),
+            (
+                "optimize a b --require loop-free sequence-free",
+                "unrecognized arguments: sequence-free; seqmap optimize --help lists the options",
+            ),
+            (
+                "optimize a b --require loop-free,sequence-free",
+                "'sequence-free', 'loop-free', 'on-device'); repeat the option for each of them;",
+            ),
+            ("explain - -", "seqmap explain: error: - is standard input, which is read once"),
+            ("validate - -", "- is standard input, which is read once; name a file"),
             ("optimize a b --verify 0", "0 is less than 1"),
             ("optimize a b --verify many", "invalid count value: 'many'"),
             ("optimize a b --verify 3 --no-verify", "not allowed with argument"),

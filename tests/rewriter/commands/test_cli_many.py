@@ -304,6 +304,12 @@ class TestStreams:
         assert seqmap("run", "-") == 1
         assert "standard input is empty" in capsys.readouterr().err
 
+    def test_a_scan_reads_no_stdin(self, capsys: Capture) -> None:
+        assert seqmap("scan", "-") == 1
+        assert (
+            "- is one model on standard input: seqmap explain takes it" in capsys.readouterr().err
+        )
+
     def test_a_model_alone_means_optimize(self, rows: Path, tmp_path: Path) -> None:
         assert seqmap(rows, tmp_path / "out.onnx", "--no-verify") == 0
         assert (tmp_path / "out.onnx").exists()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
+
+import onnx
 import pytest
 
+import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.reporting.report import Report
@@ -60,3 +64,94 @@ def test_what_differs_in_its_node_is_not_alike() -> None:
     ]
     text = Report(decisions, OperatorCounts(), OperatorCounts()).to_text(verbose=False)
     assert text.count("(Loop)  kept") == 5
+
+
+def copies(*forms: str) -> Report:
+    """Return a report on a map ``m`` and its copies ``m_1``, ``m_2``, ..."""
+    decisions = [
+        Decision(
+            f"m_{i}" if i else "m",
+            "SequenceMap",
+            Verdict.FISSIONED,
+            form=form,
+            reasons=[Reason(Code.NEVER, "m/body/Unique_0", "Unique")],
+            copy_of="m" if i else "",
+        )
+        for i, form in enumerate(forms)
+    ]
+    return Report(decisions, OperatorCounts(), OperatorCounts())
+
+
+def test_copies_of_a_map_are_told_as_one_everywhere() -> None:
+    told = copies("blocks", "blocks")
+    line = "2 copies of m (SequenceMap)  each fissioned: blocks"
+    for verbose in (True, False):
+        text = told.to_text(verbose=verbose)
+        assert line in text
+        assert "m_1" not in text
+        assert text.count("m/body/Unique_0 (Unique): never") == 1
+    assert line in told.to_markdown().replace("\\", "")
+    page = told.to_html()
+    assert page.count("2 copies of m (SequenceMap)") == 1
+    assert "m_1" not in page
+    assert [one["copy_of"] for one in told.to_dict()["maps"]] == ["", "m"]
+
+
+def test_a_copy_that_becomes_something_else_is_told_by_itself() -> None:
+    text = copies("blocks", "scan", "blocks").to_text(verbose=False)
+    assert "2 copies of m (SequenceMap)  each fissioned: blocks" in text
+    assert "a copy of m (SequenceMap)  fissioned: scan" in text
+
+
+CALLED_TWICE = """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+g (seq(float[N]) xs) => (seq(float[N]) a, seq(float[N]) b) {
+    a = local.each (xs)
+    b = local.each (xs)
+}
+<domain: "local", opset_import: ["" : 18]>
+each (xs) => (ys) {
+    ys = SequenceMap (xs) <body = step (float[N] x) => (float[M] y) { y = Unique (x) }>
+}"""
+
+
+def test_the_map_of_a_function_that_is_called_twice_is_told_once() -> None:
+    report = rewriter.explain(onnx.parser.parse_model(CALLED_TWICE))
+    text = report.to_text()
+    assert text.count("(SequenceMap)  ") == 1
+    assert "2 copies of local.each/SequenceMap_0 (SequenceMap)  each " in text
+    assert "SequenceMap_0_1" not in text
+
+
+def test_what_was_merged_is_named_at_what_is_left() -> None:
+    paths = [f"m{i}" for i in range(12)]
+    wholes = [path for number, path in enumerate(paths) if number % 3 == 2]
+    decisions = [
+        Decision(
+            path,
+            "SequenceMap",
+            Verdict.FUSED,
+            "" if path in wholes else f"part of {wholes[number // 3]}",
+        )
+        for number, path in enumerate(paths)
+    ]
+    told = Report(decisions, OperatorCounts(), OperatorCounts({"Loop": 1}))
+    assert told.headline.startswith("holds no map, no loop, no sequence; rewritten: 12 maps batch")
+    lines = [line.strip() for line in told.to_text(verbose=False).splitlines()[1:]]
+    assert lines == [
+        "maps (strategy auto):",
+        "m2 (SequenceMap)  fused",
+        "merged with it: m0, m1",
+        "so are 3 others: m5, m8, m11",
+    ]
+    assert told.to_text(verbose=True).count("fused: part of ") == 8
+
+
+def test_what_is_left_of_a_function_that_is_called_often_is_told_once() -> None:
+    path = pathlib.Path(__file__).parents[3] / "models/pipelines/skl_knn_imputer_logreg.onnx"
+    text = rewriter.explain(path, target="portable").to_text()
+    left = [line.strip() for line in text.partition("not reached, left:")[2].splitlines()]
+    found = "local_domain.knn_imputer_column/Opset-N8 (If): target portable rules out If; "
+    blamed = "local_domain.knn_imputer_column_nan_found/Opset-N12 (Gather) could fail where its"
+    assert sum(line.startswith(f"{found}{blamed}") for line in left) == 1
+    assert "and 4 more for this reason: 4 If" in left
+    assert "N8_1" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import onnx
@@ -177,3 +178,12 @@ def test_what_an_earlier_walk_declined_is_the_cause_of_what_reads_it() -> None:
     assert (cause.code, cause.node) == (Code.BATCHED_OPERAND, "map/body/grid")
     assert cause.detail == "samples differ in its size"
     assert cause.dependents == ("map/body/sample",)
+
+
+def test_what_goes_over_the_elements_of_a_list_is_no_loop_of_the_model() -> None:
+    """The shapes of elements are read by a Scan, which no author wrote."""
+    model = pathlib.Path(__file__).parents[3] / "models" / "authored" / "text.onnx"
+    left = explain(model, target="portable").blocked
+    (scan,) = (one for one in left if one.op_type == "Scan")
+    assert (scan.cause, scan.reason) == ("", "target portable rules out Scan")
+    assert scan.remedy == "use --tensor-io, or stack or concatenate the elements in the model"

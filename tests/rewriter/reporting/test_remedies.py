@@ -133,3 +133,28 @@ def test_a_branch_that_appends_is_a_filter() -> None:
     text = text.replace("SECOND", "v = Identity (s)")
     (decision,) = explain(onnx.parser.parse_model(text)).decisions
     assert decision.verdict is Verdict.FUSED
+
+
+IN_A_LOOP = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[N]) xs) => (seq(float[N]) ys) {
+  turns = Constant <value_int = 3> ()
+  go = Constant <value = bool {1}> ()
+  [loop] ys = Loop (turns, go, xs) <body = b (int64 i, bool c, seq(float[N]) s)
+      => (bool d, seq(float[N]) t) {
+    d = Identity (c)
+    [each] t = SequenceMap (s) <body = m (float[N] x) => (float[N] y) { y = Exp (x) }> }>
+}"""
+
+
+def test_a_list_that_a_map_makes_anew_is_carried() -> None:
+    """What is written in the place of the map is an If that inserts, which no author knows."""
+    (outer,) = (
+        d for d in explain(onnx.parser.parse_model(IN_A_LOOP)).decisions if d.path == "loop"
+    )
+    (reason,) = outer.reasons
+    assert (reason.code, reason.node, reason.op_type) == (
+        Code.RECURRENCE,
+        "loop/body/each",
+        "SequenceMap",
+    )
+    assert reason.detail == "'s' depends on its own past"

@@ -90,13 +90,13 @@ def test_counts_take_no_other_domain_for_a_loop() -> None:
 MAPS = (
     "maps (strategy auto):\n"
     "  main/rows (SequenceMap)  fissioned: scan outputs\n"
-    "      main/rows/unique (Unique): never: its length depends on the values; remedy: "
-    "nothing; the node stays in a loop\n"
+    "      main/rows/unique (Unique): never: its length depends on the values; "
+    "the node stays in a loop\n"
     "      ragged: the operand is not proven to have one shape in all samples; may help: promise "
     "equal shapes with --uniform, or resize the samples to one shape first\n"
     "      moves 2 MB\n"
     "  main/loop (Loop)  kept\n"
-    "      not-a-map: the Loop or Scan is no map over independent samples; remedy: nothing; "
+    "      not-a-map: the Loop or Scan is no map over independent samples; "
     "it stays as it is\n"
 )
 CODES = "what the codes mean: seqmap explain-code never ragged not-a-map\n"
@@ -167,7 +167,7 @@ FOLDED = Decision(
 def test_nodes_that_follow_from_a_cause_are_counted(form: str) -> None:
     text = getattr(Report([FOLDED], OperatorCounts(), OperatorCounts()), form)()
     assert "it has no rule, and 1 node that depends on it; remedy: " in text
-    assert "it never batches, and 3 nodes that depend on it; remedy: " in text
+    assert "it never batches, and 3 nodes that depend on it; the node stays in a loop" in text
     assert "m/body/b" not in text
 
 
@@ -194,6 +194,30 @@ def test_what_is_left_for_one_cause_is_told_once() -> None:
         "      remedy: wait\n"
     )
     assert len(report.to_dict()["unreached"]) == 6
+
+
+def test_a_remedy_that_reaches_the_target_is_told_once() -> None:
+    reaching = "--wait (tried: target reached)"
+    nodes = [
+        Unreached(f"n{i}", op, f"it rules out {op}", f"{reaching}, or something else")
+        for i, op in enumerate(["SequenceAt", "SequenceInsert", "SequenceAt", "If"])
+    ]
+    caused = [
+        Unreached(f"m{i}", "Loop", f"Loop {i}; 'm' keeps it", reaching, cause="'m' keeps it")
+        for i in range(2)
+    ]
+    left = [Unreached("", "", f"{one} is a sequence", reaching) for one in ("x", "y")]
+    report = Report([], OperatorCounts(), OperatorCounts(), blocked=[*left, *nodes, *caused])
+    assert report.to_text().endswith(
+        "target onnxruntime: not reached, left:\n"
+        "  x is a sequence\n"
+        "  y is a sequence\n"
+        "  n0 (SequenceAt): it rules out SequenceAt\n"
+        "      and 3 more: 1 SequenceInsert, 1 SequenceAt, 1 If\n"
+        "  m0 (Loop): Loop 0; 'm' keeps it\n"
+        "      and 1 more for this reason: 1 Loop\n"
+        f"  remedy: {reaching}\n"
+    )
 
 
 def test_the_same_of_many_nodes_is_told_once() -> None:
@@ -257,6 +281,52 @@ PARTLY = {**PROOF, "verified": 7, "cases": [*[EQUAL] * 7, FAILS]}
                 "decisions": [dataclasses.replace(made(Verdict.GUARDED), few=11)],
             },
             "rewritten: batched from 12 samples of fitting shapes on, else a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [dataclasses.replace(made(Verdict.FUSED), few=11)],
+            },
+            "rewritten: batched from 12 samples on, else a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [dataclasses.replace(made(Verdict.FUSED), few=2, few_copied=True)],
+            },
+            "rewritten: batched, 2 loops, no sequence; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [
+                    dataclasses.replace(made(Verdict.GUARDED), path=f"m{few}", few=few)
+                    for few in (7, 11, 9)
+                ],
+            },
+            "rewritten: 3 maps batched from 8 to 12 samples of fitting shapes on, else a loop; n",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [
+                    Decision("m0", "SequenceMap", Verdict.FUSED, "part of m1"),
+                    Decision("m1", "SequenceMap", Verdict.FUSED, few=5),
+                    Decision("m2", "SequenceMap", Verdict.UNROLLED),
+                ],
+            },
+            "rewritten: 2 of 3 maps batched from 6 samples on, else a loop, 1 unrolled; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [
+                    Decision("m", "SequenceMap", Verdict.KEPT),
+                    Decision("m_1", "SequenceMap", Verdict.KEPT, copy_of="m"),
+                    Decision("n", "SequenceMap", Verdict.FUSED),
+                ],
+            },
+            "rewritten: 1 of 2 maps kept as given, 1 batched; not",
         ),
         (
             {

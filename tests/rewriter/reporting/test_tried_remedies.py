@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pathlib
 import pickle
 from typing import Any
 
@@ -20,6 +21,8 @@ from rewriter.pipeline import explain, optimize, rewrite
 from rewriter.reporting import tried_remedies
 from rewriter.reporting.candidates import candidates
 from rewriter.targets import TargetError
+
+MODELS = pathlib.Path(__file__).parents[3] / "models"
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>\n'
 
@@ -238,6 +241,15 @@ def test_nothing_is_no_way_beside_one_that_was_tried() -> None:
     assert report.unreached[0].remedy == (
         "--input-shape x=N,2 with numbers for N (tried: target reached)"
     )
+
+
+def test_no_reason_says_that_nothing_helps_where_something_does() -> None:
+    report = explain(MODELS / "pipelines" / "tf_crops_at.onnx")
+    (remedy,) = report.remedies.maps["map/while_loop"]
+    assert str(remedy) == "--strategy fuse (tried: fused)"
+    (reason,) = report.to_dict()["maps"][0]["reasons"]
+    assert (reason["code"], reason["remedy"]) == ("data-dependent-shape", "")
+    assert "nothing;" not in report.to_text()
 
 
 def test_images_of_any_size_leave_as_tensors_where_their_map_is_fused() -> None:

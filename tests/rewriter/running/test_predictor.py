@@ -209,6 +209,18 @@ def test_a_tensor_beside_a_sequence_has_a_row_for_each_sample(tensor_io: bool) -
         np.testing.assert_array_equal(result.outputs["ys"], rows[number] * number)
 
 
+def test_a_sample_is_a_row_of_a_tensor() -> None:
+    predictor = rewriter.Predictor(
+        _model("agraph (float[N,3] x) => (float[N,3] y) { y = Abs (x) }")
+    )
+    right, wrong = predictor.predict([np.ones(3, np.float32), np.ones((4, 3), np.float32)])
+    assert right.error is None
+    assert wrong.error == (
+        "the value for input 'x' has shape [4,3], and one sample has [3]: the first axis of the "
+        "input counts the samples"
+    )
+
+
 def test_a_shared_value_that_has_rows_for_the_samples_is_noticed() -> None:
     scale = np.float32([1, 2])
     predictor = rewriter.Predictor(_model(SCALED), shared={"scale": scale})
@@ -342,8 +354,12 @@ def test_numbers_of_another_width_are_converted_where_nothing_is_lost() -> None:
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [({"batch_size": 0}, "batch_size is 0"), ({"threads": -1}, "threads is -1")],
-    ids=["batch size", "threads"],
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": 2.5}, "batch_size is 2.5"),
+        ({"threads": -1}, "threads is -1"),
+    ],
+    ids=["batch size", "no whole number", "threads"],
 )
 def test_numbers_that_are_too_small_are_refused(option: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -81,3 +81,5 @@ def test_wrong_inputs_and_a_closed_session(rows: Path) -> None:
 def test_a_backend_that_is_not_there(rows: Path) -> None:
     with pytest.raises(seqmap.BackendError, match="there is no backend 'abacus'"):
         seqmap.session(rows, backend="abacus")
+    with pytest.raises(seqmap.BackendError, match=r"tinygrad; did you mean 'openvino'\?$"):
+        seqmap.session(rows, backend="openvno")

@@ -84,5 +84,5 @@ def test_what_one_branch_makes_contradicts_a_declaration() -> None:
             p = SplitToSequence <keepdims = 0> (x) }, else_branch = b () => (seq(float[2]) q) {
             v = Constant <value = float[2] {1, 2}> () q = SequenceConstruct (v) }> }""")
     (told,) = correct_declarations(model) or [""]
-    assert told == "output 'y' is declared [?,?] although a branch makes it [2]; the new model declares none"
+    assert told.endswith("[?,?] although a branch makes it [2]; the new model declares none")
     assert model.graph.outputs[0].shape is None

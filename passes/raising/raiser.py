@@ -278,7 +278,7 @@ class Raiser:
     def _replace_by_finals(self, read: LoopReading, draft: Draft) -> None:
         """Put plain nodes into the place of a Loop that yields nothing but carried values."""
         site = read.site
-        builder = Builder(site.path)
+        builder = Builder(site.path, self._opset)
         pairs = [(old, write(builder)) for old, write in read.finals.items()]
         try:
             pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options, {})

@@ -29,6 +29,7 @@ from passes.carried.seen import find_seen
 from passes.carried.selections import find_replacing
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.integers import ITERATION, Linear
+from passes.reading.iterations import Carried
 from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
@@ -99,6 +100,8 @@ def _element_reads(
         The Loop, the list, and what it carries beside it.
     """
     read = find_element_reads(state, facts)
+    for one in read:
+        _type_element(one.carried, typing)
     iteration = facts.iteration
     carried = [*iteration.states, *(one.carried for one in read)]
     inside = dataclasses.replace(
@@ -108,6 +111,14 @@ def _element_reads(
     )
     appended = with_appended(state, inside)
     return (facts, state, []) if appended is state else (inside, appended, read)
+
+
+def _type_element(carried: Carried, typing: Typing) -> None:
+    """Enter that an element is like those that are appended, if the first one is, too."""
+    dims = typing.dims(carried.next)
+    is_known = dims is not None and all(map(typing.is_same_number, dims))
+    if is_known and dims == typing.dims(carried.initial):
+        typing.set(carried.inner, typing[carried.next])
 
 
 def _ends(states: Sequence[State]) -> frozenset[ir.Value]:

@@ -57,9 +57,7 @@ class PathOfStates(nn.Module):
 
 
 class ClauseEncoder(nn.Module):
-    """Clauses of any length, each by an LSTM that runs both ways; the exporter takes the vectors
-    that it yields for matrices.
-    """
+    """Clauses of any length, each by an LSTM both ways; its vectors are declared as matrices."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,7 +44,7 @@ ALONE = {
     "onnx.reference": {
         "rewriter/backends/reference.py",
         "rewriter/evaluator/reference.py",
-        "rewriter/evaluator/reference_lstm.py",
+        "rewriter/evaluator/reference_recurrent.py",
         "rewriter/evaluator/reference_operator.py",
         "rewriter/evaluator/reference_ops.py",
         "rewriter/evaluator/reference_resize.py",

@@ -20,6 +20,7 @@ LEFT = {
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_crops_at": "crops at any place, which the loop is faster with",
     "tf_regions": "regions of any size",
+    "ts_clause_encoder": "a few clauses, and those that differ along two axes",
     "ts_crf_viterbi": "a recurrence",
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
     "ts_greedy_decoder_negative": "an early exit",
@@ -29,6 +30,7 @@ LEFT = {
     "ts_session_means": "few values, which the loop is faster with",
     "ts_target_encoding": "few values, which the loop is faster with",
     "ts_packed_encoder": "attention within segments, which padding makes no faster",
+    "ts_path_of_states": "a recurrence",
 }
 """Why a model keeps a loop under ``auto``."""
 NOT_PORTABLE = {
@@ -37,6 +39,7 @@ NOT_PORTABLE = {
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
     "ts_crf_viterbi": "a recurrence",
     "ts_greedy_decoder_negative": "an early exit",
+    "ts_path_of_states": "a recurrence",
 }
 """Why a model is not portable, not even with tensors at its ends."""
 

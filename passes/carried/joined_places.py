@@ -60,13 +60,13 @@ class Places:
         """
         whole, flat = builder.op("Shape", [tensor]), None
         behind = rank - named
-        rest = [builder.op("Shape", [tensor], {"start": named})] if behind else []
+        rest = [builder.shape(tensor, named)] if behind else []
         if named > 1:
             indices, size = as_rows(builder, indices, whole, named)
             flat = builder.op("Concat", [size, *rest], {"axis": 0}) if behind else size
         if not is_list:
             indices = builder.op("Reshape", [indices, builder.ints(-1, 1)])
-        count = builder.op("Shape", [indices], {"end": 1})
+        count = builder.shape(indices, 0, 1)
         if not behind:
             return cls(builder, whole, flat, count, builder.op("Reshape", [indices, count]))
         rows = builder.op("Concat", [count, *rest], {"axis": 0})
@@ -85,8 +85,8 @@ class Places:
             reduction: How.
             dtype: The type of their elements.
         """
-        if reduction in ("max", "min") and dtype in FLOATS:
-            return self._join_extremes(tensor, updates, reduction)
+        if reduction in ("max", "min") and dtype is not None and dtype in FLOATS:
+            return self._join_extremes(tensor, updates, reduction, dtype)
         return self.scatter(tensor, updates, reduction)
 
     def scatter(self, tensor: ir.Value, updates: ir.Value, reduction: str) -> ir.Value:
@@ -101,13 +101,15 @@ class Places:
             return joined
         return builder.op("Reshape", [joined, self.whole], {"allowzero": 1})
 
-    def _join_extremes(self, tensor: ir.Value, updates: ir.Value, reduction: str) -> ir.Value:
+    def _join_extremes(
+        self, tensor: ir.Value, updates: ir.Value, reduction: str, dtype: ir.DataType
+    ) -> ir.Value:
         """Record the largest or the least floats at each place, NaN where one of them is.
 
         A scatter compares numbers, and may leave any of two where one is NaN; Max and Min do not.
         """
         builder = self.builder
-        worst = builder.op("CastLike", [builder.constant(_WORST[reduction]), tensor])
+        worst = builder.constant(np.array(_WORST[reduction], dtype.numpy()))
         marks, clean = [], []
         for value in (tensor, updates):
             spoilt = builder.op("IsNaN", [value])
@@ -116,11 +118,11 @@ class Places:
         joined = self.scatter(clean[0], clean[1], reduction)
         found = self.scatter(marks[0], marks[1], "max")
         spoilt = builder.op("Greater", [found, builder.constant(np.zeros((), np.int32))])
-        nan = builder.op("CastLike", [builder.constant(np.array(np.nan, np.float32)), tensor])
+        nan = builder.constant(np.array(np.nan, dtype.numpy()))
         return builder.op("Where", [spoilt, nan, joined])
 
 
-_WORST = {"max": np.array(-np.inf, np.float32), "min": np.array(np.inf, np.float32)}
+_WORST = {"max": -np.inf, "min": np.inf}
 
 
 def as_rows(

@@ -1,7 +1,8 @@
-"""What iterations read of a list that they append to: all elements joined, or the last one.
+"""What iterations read of a list that they append to: all elements joined, or one of them.
 
 ``seen.append(a); torch.stack(seen)`` is a tensor that gains a row in each iteration, and
-``seen[-1]`` in front of that what the iteration before appended.
+``seen[-1]`` in front of that what the iteration before appended. ``seen[0]`` is the same in all
+iterations where the list begins with an element.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
-__all__ = ["find_list_reads", "with_appended"]
+__all__ = ["find_element_reads", "find_list_reads", "with_appended"]
 
 
 def find_list_reads(state: State, facts: LoopFacts) -> list[State]:
@@ -38,16 +39,39 @@ def find_list_reads(state: State, facts: LoopFacts) -> list[State]:
     element, first = _appended(carried, facts), first_elements(carried.initial)
     if element is None or first is None:
         return []
-    ends = [Linear(-1), Linear.of(ITERATION) + (len(first) - 1)]
-    found = []
-    for node in facts.iteration.body if first else ():
-        if not is_operator(node, "SequenceAt") or node.inputs[0] is not carried.inner:
-            continue
-        if facts.evaluator.number(node.inputs[1]) in ends:
-            own = Carried(node.outputs[0], first[-1], element, ir.Value(name="last"))
-            found.append(State(own, Kind.OTHER))
+    found = find_element_reads(state, facts)
     if element not in dependent_values(facts.iteration.body, carried.inner):
         found += _joined_reads(carried, element, first, facts)
+    return found
+
+
+def find_element_reads(state: State, facts: LoopFacts) -> list[State]:
+    """Return single elements of a list that iterations read and append to; see `find_list_reads`.
+
+    Args:
+        state: A carried value.
+        facts: The Loop.
+
+    Returns:
+        The last element, which may have a pattern, and those that the list begins with.
+    """
+    carried = state.carried
+    element, first = _appended(carried, facts), first_elements(carried.initial)
+    if element is None or not first:
+        return []
+    ends = [Linear(-1), Linear.of(ITERATION) + (len(first) - 1)]
+    found = []
+    for node in facts.iteration.body:
+        if not is_operator(node, "SequenceAt") or node.inputs[0] is not carried.inner:
+            continue
+        place, value = facts.evaluator.number(node.inputs[1]), node.outputs[0]
+        number = None if place is None else place.number
+        if place in ends:
+            own = Carried(value, first[-1], element, ir.Value(name="last"))
+            found.append(State(own, Kind.OTHER))
+        elif number is not None and 0 <= number < len(first):
+            own = Carried(value, first[number], value, ir.Value(name="first"))
+            found.append(State(own, Kind.INVARIANT))
     return found
 
 

@@ -20,7 +20,7 @@ from passes.carried.first import find_first
 from passes.carried.flags import find_flag
 from passes.carried.free_places import find_free_places
 from passes.carried.keyed import KeyedRead
-from passes.carried.list_reads import find_list_reads, with_appended
+from passes.carried.list_reads import find_element_reads, find_list_reads, with_appended
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
@@ -29,6 +29,7 @@ from passes.carried.seen import find_seen
 from passes.carried.selections import find_replacing
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.integers import ITERATION, Linear
+from passes.reading.iterations import Carried
 from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
@@ -50,11 +51,10 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
         if _is_closed(state):
             states, given = _with_rereads(states, at, facts, typing)
             facts = dataclasses.replace(facts, given=facts.given | given)
-    for at, state in enumerate(list(states)) if rereads else ():
+    for at, state in enumerate(list(states)):
         if typing.is_sequence(state.carried.initial):
-            read = _list_reads(state, facts, typing)
-            facts = dataclasses.replace(facts, given=facts.given | _ends(read))
-            states[at] = with_appended(state, facts)
+            find = _list_reads if rereads else _element_reads
+            facts, states[at], read = find(state, facts, typing)
             states += read
     patterns = [state.pattern for state in states if state.pattern is not None]
     nodes = [node for pattern in patterns for node in pattern.nodes]
@@ -75,12 +75,50 @@ def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> 
     )
 
 
-def _list_reads(state: State, facts: LoopFacts, typing: Typing) -> list[State]:
-    """Return what iterations read of a list that they append to, where that is a pattern."""
+def _list_reads(
+    state: State, facts: LoopFacts, typing: Typing
+) -> tuple[LoopFacts, State, list[State]]:
+    """Find what iterations read of a list that they append to, where that is a pattern.
+
+    Returns:
+        The Loop, the list, and what is read.
+    """
     read = find_list_reads(state, facts)
     inside = dataclasses.replace(facts, given=facts.given | _ends(read))
     read = _with_choices([_with_pattern(one, inside, typing) for one in read], inside, typing)
-    return [one for one in read if one.pattern is not None]
+    read = [one for one in read if one.pattern is not None or one.kind is Kind.INVARIANT]
+    inside = dataclasses.replace(facts, given=facts.given | _ends(read))
+    return inside, with_appended(state, inside), read
+
+
+def _element_reads(
+    state: State, facts: LoopFacts, typing: Typing
+) -> tuple[LoopFacts, State, list[State]]:
+    """Let a Loop carry the elements that it reads of a list, so that it need not carry the list.
+
+    Returns:
+        The Loop, the list, and what it carries beside it.
+    """
+    read = find_element_reads(state, facts)
+    for one in read:
+        _type_element(one.carried, typing)
+    iteration = facts.iteration
+    carried = [*iteration.states, *(one.carried for one in read)]
+    inside = dataclasses.replace(
+        facts,
+        iteration=dataclasses.replace(iteration, states=carried),
+        given=facts.given | _ends(read),
+    )
+    appended = with_appended(state, inside)
+    return (facts, state, []) if appended is state else (inside, appended, read)
+
+
+def _type_element(carried: Carried, typing: Typing) -> None:
+    """Enter that an element is like those that are appended, if the first one is, too."""
+    dims = typing.dims(carried.next)
+    is_known = dims is not None and all(map(typing.is_same_number, dims))
+    if is_known and dims == typing.dims(carried.initial):
+        typing.set(carried.inner, typing[carried.next])
 
 
 def _ends(states: Sequence[State]) -> frozenset[ir.Value]:

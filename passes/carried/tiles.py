@@ -109,7 +109,7 @@ class TileWrite(Pattern):
         builder, axes = joined.builder, [one.axis for one in self.sides]
         order = turned_to_front(axes, self.rank)
         tensor = turned_by(builder, self.carried.initial, order)
-        rest = [builder.op("Shape", [tensor], {"start": len(axes)})] * (self.rank > len(axes))
+        rest = [builder.shape(tensor, len(axes))] * (self.rank > len(axes))
         places, kept = coordinates_of(joined, self.sides, tensor, is_within=self.is_whole)
         written = [places, self._rows(joined, order, rest)]
         if kept is not None:

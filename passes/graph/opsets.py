@@ -151,33 +151,37 @@ _ATTRIBUTE_UNTIL_12 = {
 """Operators whose second input was an attribute before opset 13."""
 
 
-_ALLOWZERO = 14
-"""The first opset in which a 0 in the target of Reshape may be a dimension of 0."""
+_ALLOWZERO, _CAST_LIKE = 14, 15
+"""The first opsets in which a 0 in the target of Reshape may be a dimension of 0, and with
+CastLike."""
 
 
 def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] = ()) -> None:
     """Give new nodes, and those inside of their graphs, the form that an opset has for them.
 
     Args:
-        nodes: Nodes with at least the form of opset 13, or Reshapes with that of opset 14; what
-            the form of a node needs more is put before it. A second input that became an
-            attribute must be a constant, or the sizes of a Split one number for all parts, which
-            it needs no sizes for; other nodes stay as they are.
+        nodes: Nodes with at least the form of opset 13, Reshapes with that of opset 14, or a
+            CastLike; what the form of a node needs more is put before it. A second input that
+            became an attribute must be a constant, or the sizes of a Split one number for all
+            parts, which it needs no sizes for; other nodes stay as they are.
         opset: Version of ONNX's operators.
         but: Those among the nodes that stay as they are.
     """
-    if opset >= _ALLOWZERO:
+    if opset >= _CAST_LIKE:
         return
     for node in list(walk_nodes(node for node in nodes if node not in but)):
         if not is_default_domain(node):
             continue
+        if node.op_type == "CastLike":
+            _name_the_type(node)
         if opset < 13:
             _second_input_to_attribute(node)
         if opset < 12 and node.op_type in _CHOSEN_BY and _is_of_two_integers(node):
             _place_before(node, [_compared(node)], nodes)
         if opset < 12 and node.op_type in _OR_EQUAL:
             _place_before(node, _either(node), nodes)
-        if opset >= LEAST_OPSET and node.op_type == "Reshape" and "allowzero" in node.attributes:
+        has_zeros = node.op_type == "Reshape" and "allowzero" in node.attributes
+        if has_zeros and LEAST_OPSET <= opset < _ALLOWZERO:
             _place_before(node, to_older_form(node), nodes)
 
 
@@ -240,6 +244,16 @@ def _second_input_to_attribute(node: ir.Node) -> None:
         node.attributes[name] = ir.AttrInt64s(name, [int(n) for n in numbers])
         node.resize_inputs(1)
     elif node.op_type == "Split" and _is_one_number(node.inputs[1]):
+        node.resize_inputs(1)
+
+
+def _name_the_type(node: ir.Node) -> None:
+    """Make a Cast of a CastLike where the element type that it casts to is known."""
+    like = node.inputs[1]
+    dtype = None if like is None else element_type_by_makers(like)
+    if dtype is not None:
+        node.op_type = "Cast"
+        node.attributes["to"] = ir.AttrInt64("to", int(dtype))
         node.resize_inputs(1)
 
 

@@ -68,6 +68,8 @@ class Dependence:
         self.varying = {v for v in (*given, *self.states) if v is not None}
         self.varying -= {s.carried.inner for s in self.facts.of_kind(Kind.INVARIANT)}
         for node in self.nodes:
+            if not self.states.keys().isdisjoint(node.outputs):
+                continue
             read = reads_of(node)
             reach = frozenset().union(*(self.reach.get(v, frozenset()) for v in read))
             if not self.varying.isdisjoint(read) and self._is_stuck(node, opset):
@@ -106,7 +108,7 @@ class Dependence:
             if value in self.states and value not in states:
                 states.add(value)
                 pending.append(self.states[value].carried.next)
-            node = value.producer()
+            node = None if value in self.states else value.producer()
             if node is not None and node in inside and node not in nodes:
                 nodes.add(node)
                 pending += reads_of(node)

@@ -15,7 +15,14 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.fusing.cost import work_of
-from passes.fusing.measured_costs import COLLECTED, KERNEL, PER_ITERATION, READ
+from passes.fusing.measured_costs import (
+    COLLECTED,
+    COPIED,
+    INSERTED,
+    KERNEL,
+    PER_ITERATION,
+    READ,
+)
 from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.raising.dependence import Dependence
 from passes.reading.facts import Kind, LoopFacts
@@ -39,6 +46,9 @@ hands the weights on from iteration to iteration, by which inference loses their
 
 _LEAST_SHARE, _LEAST = 0.1, 0.5
 """The share of an iteration, and the microseconds of it, that splitting must save to pay."""
+
+_ELEMENTS = 32
+"""The elements of a list that an iteration copies to append one, of unknown length."""
 
 _FEWEST = 4
 """So few iterations are not worth it."""
@@ -241,6 +251,8 @@ class _Split:
             return 0.0
         if self.on.needs.read(node) is not None:
             return 0.0
+        if is_operator(node, "SequenceInsert"):
+            return INSERTED + COPIED * _ELEMENTS
         inner = [n for n in walk_nodes([node]) if n.op_type not in _FREE]
         return KERNEL * len(inner) + _HEAVY_SHARE * work_of(
             inner, self.on.typing, unknown=_WEIGHTS

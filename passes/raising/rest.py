@@ -14,7 +14,7 @@ from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried, Collected, Iteration
 from passes.reading.nodes import copy_into
 from passes.reading.not_a_map import NotAMapError
-from passes.typing import Typings
+from passes.typing import Typing, Typings
 
 __all__ = ["write_rest"]
 
@@ -84,7 +84,9 @@ class _RestWriter:
                 values[value] = copy_value(value)
                 inputs.append(values[value])
         for value in tensors:  # what its type says is that of the body as given
-            self._type_alone(values[value], value)
+            self._type_alone(values[value], value, self.typing)
+        for value in (s.inner for s in states if s.inner.producer() is not None):
+            self._type_alone(values[value], value, self.proven)
 
         def write_body(inner: Builder) -> Sequence[ir.Value]:
             if iteration.number is not None and self.given:
@@ -126,17 +128,17 @@ class _RestWriter:
             if value in needed or value in self.given:
                 continue
             needed.add(value)
+            node = value.producer()
             if value in nexts:
                 pending.append(nexts[value])
-            node = value.producer()
-            if node is not None and value in self.facts.inside:
+            elif node is not None and value in self.facts.inside:
                 needed.add(node)
                 pending += reads_of(node)
         return needed
 
-    def _type_alone(self, made: ir.Value | None, value: ir.Value) -> None:
+    def _type_alone(self, made: ir.Value | None, value: ir.Value, typing: Typing) -> None:
         """Give a value the element type and the rank of a value of the body as given."""
-        dtype, dims = self.typing.dtype(value), self.typing.dims(value)
+        dtype, dims = self.typing.dtype(value), typing.dims(value)
         if dtype is None:
             detail = f"the element type of '{value.name}' is not known"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, value.producer())
@@ -150,7 +152,7 @@ class _RestWriter:
             dims = self.proven.dims(row)
             if dims is not None and all(isinstance(dim, int) for dim in dims):
                 if new.type is None:  # a shape without a type is not written
-                    self._type_alone(new, row)
+                    self._type_alone(new, row, self.typing)
                 new.shape = ir.Shape(dims)
 
     def _type_outputs(
@@ -166,7 +168,7 @@ class _RestWriter:
             elif value in given and value.type is not None:
                 made.type, made.shape = value.type, rank_alone(value.shape)
             else:
-                self._type_alone(made, value)
+                self._type_alone(made, value, self.typing)
 
     def _node(
         self,

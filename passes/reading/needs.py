@@ -199,7 +199,7 @@ class Needs:
             if value in self._states and state is not None and state.kind in _PAST:
                 raise why_carried(state, reader, self._declared)
             node = value.producer()
-            if node is None or value not in self.facts.inside:
+            if node is None or value not in self.facts.inside or value in self._states:
                 continue
             needed.add(node)
             pending.extend((v, node) for v in self._dependencies(node, value))

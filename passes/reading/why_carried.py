@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.decisions import Code
-from passes.graph.graphs import subgraphs
+from passes.graph.graphs import is_operator, subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.reading.facts import Kind, State
 from passes.reading.iterations import Carried
@@ -35,9 +35,10 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     """
     carried, name = state.carried, name_of_carried(state.carried)
     node = skip_identities(carried.next).producer()
-    if state.kind is Kind.APPENDED or (reader is not None and reader.op_type in _READS):
+    reads = reader if state.kind is Kind.APPENDED else _reader_of_elements(carried, reader)
+    if state.kind is Kind.APPENDED or reads is not None:
         detail = f"it reads '{name}', which holds what earlier iterations wrote"
-        return NotAMapError(Code.READS_EARLIER, detail, reader)
+        return NotAMapError(Code.READS_EARLIER, detail, reads)
     if node is not None and node.op_type == "If" and _inserts_in_every_branch(state, node):
         detail = f"each branch adds to '{name}' in a way of its own"
         return NotAMapError(Code.CONTROL_FLOW, detail, node, _APPEND_AFTER)
@@ -60,6 +61,15 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     if written is not None:
         return NotAMapError(Code.RECURRENCE, written[0], node, written[1])
     return NotAMapError(Code.RECURRENCE, f"'{name}' depends on its own past", node)
+
+
+def _reader_of_elements(carried: Carried, reader: ir.Node | None) -> ir.Node | None:
+    """Return a node that reads elements, or their number: the one that is known, or another."""
+    if reader is not None and reader.op_type in _READS:
+        return reader
+    is_list = is_operator(skip_identities(carried.next).producer(), "SequenceInsert")
+    uses = carried.inner.uses() if is_list else ()
+    return next((one for one, _ in uses if one.op_type in _READS), None)
 
 
 def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:

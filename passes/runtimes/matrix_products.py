@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
-from passes.graph.made import either_order, operands
+from passes.graph.made import either_order, made_by, operands
 from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.types import Types
 
@@ -98,11 +98,18 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether onnxruntime makes one operator of a Transpose and its product by a vector.
 
     That operator multiplies the wrong numbers. It moves a Transpose behind most other operators
-    before, where another one asks for that.
+    before, where another one asks for that, but not behind the node of `untransposed`.
     """
     left, right = operands(node)
-    is_moved = any(maker.op_type == "Transpose" for maker in makers(left))
-    return is_moved and types.rank(right) == 1 and _is_fused(left, types)
+    if types.rank(right) != 1 or not _is_fused(left, types) or _is_apart(left):
+        return False
+    return any(maker.op_type == "Transpose" for maker in makers(left))
+
+
+def _is_apart(value: ir.Value) -> bool:
+    """Whether a value stands behind the node that `untransposed` puts there."""
+    made = made_by(value, "Max")
+    return made is not None and len(made.inputs) == 1
 
 
 def is_of_halves(node: ir.Node, types: Types) -> bool:

@@ -18,11 +18,11 @@ from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeCont
 from passes.errors import RewriteError
 from rewriter.evaluator.mapped_weights import mapped, with_small_weights
 from rewriter.evaluator.reference_loops import LOOP_OPERATORS
-from rewriter.evaluator.reference_lstm import LSTM
 from rewriter.evaluator.reference_maps import Map
 from rewriter.evaluator.reference_operator import EvaluationError, Operator, Value
 from rewriter.evaluator.reference_ops import BASIC_OPERATORS
 from rewriter.evaluator.reference_pad import Pad
+from rewriter.evaluator.reference_recurrent import GRU, LSTM, RNN
 from rewriter.evaluator.reference_resize import Resize
 from rewriter.evaluator.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.evaluator.reference_types import typed_graph
@@ -196,7 +196,9 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *BASIC_OPERATORS,
     *SEQUENCE_OPERATORS,
     *LOOP_OPERATORS,
+    GRU,
     LSTM,
+    RNN,
     Map,
     Pad,
     Resize,

@@ -12,8 +12,9 @@ import onnx.shape_inference
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graph.graphs import all_graphs
+from passes.graph.graphs import all_graphs, is_operator, subgraphs
 from passes.typing import type_values
+from passes.typing.value_types import Typing
 from rewriter.errors import InvalidResultError, ModelError
 from rewriter.model_files import files, protos
 
@@ -90,7 +91,8 @@ def correct_declarations(model: ir.Model) -> list[str] | None:
 
     ONNX's checker does not follow the results of a Loop, so that nobody sees it before the Loop
     is gone. JAX's exporter declares the results of some loops so. Values inside of the model that
-    are declared falsely are declared no more.
+    are declared falsely are declared no more, and neither is what an If yields where nothing is
+    proven of it, but of one of its branches.
 
     Args:
         model: Changed in place.
@@ -100,22 +102,36 @@ def correct_declarations(model: ir.Model) -> list[str] | None:
     """
     typing = type_values(model, proven=True, ranks=False)
     falsely = [
-        (value, proven)
+        (value, proven, found)
         for graph in all_graphs(model)
         for value in _declared_within(graph)
-        if (proven := typing.dims(value)) is not None and _contradicts(value, proven)
+        if (proven := typing.dims(value)) is not None or is_operator(value.producer(), "If")
+        if (found := _contradiction(value, proven, typing)) is not None
     ]
     told = []
-    for value, proven in falsely:
+    for value, proven, found in falsely:
         declared = () if value.shape is None else value.shape.dims
         value.shape = None
         if value.is_graph_output() and value.graph is model.graph:
+            false = f"output '{value.name}' is declared {_in_words(declared)} although"
+            if proven is None:
+                made = f"a branch makes it {_in_words(found)}"
+                told.append(f"{false} {made}; the new model declares none")
+                continue
             value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in proven])
-            told.append(
-                f"output '{value.name}' is declared {_in_words(declared)} although it is "
-                f"{_in_words(proven)}; the new model declares it so"
-            )
+            told.append(f"{false} it is {_in_words(proven)}; the new model declares it so")
     return told if falsely else None
+
+
+def _contradiction(
+    value: ir.Value, proven: Sequence[int | str | None] | None, typing: Typing
+) -> Sequence[int | str | None] | None:
+    """Return proven dimensions that are not as declared: the value's, or those in a branch."""
+    found = [proven]
+    if proven is None and (node := value.producer()) is not None:
+        at = node.outputs.index(value)
+        found = [typing.dims(graph.outputs[at]) for _, graph in subgraphs(node)]
+    return next((dims for dims in found if dims is not None and _contradicts(value, dims)), None)
 
 
 def _declared_within(graph: ir.Graph) -> Iterator[ir.Value]:

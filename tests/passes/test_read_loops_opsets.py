@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.loops import prove, rows
+from tests.passes.loops import kept, prove, rows
 
 CONVOLVED = """g (float[B,4,2,3] w, float[1,2,5] x) => (float[M,1,4,3] ys) {
     t = Constant <value = bool {1}> ()
@@ -119,3 +119,64 @@ RESIZES = {
 def test_resize_has_all_inputs_that_its_opset_asks_for(name: str, opset: int) -> None:
     text = RESIZED.format(nodes=RESIZES[name])
     prove(text, *({"x": rows(n, 3, 4, 5)} for n in (1, 3)), opset=opset)
+
+
+CACHED = """g (float[N,2,4] x, float[N,2,4] q) => (float[M,2,1,4] ys) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    none = Constant <value = int64[3] {2, 0, 4}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    begin = ConstantOfShape (none)
+    last, ys = Loop (n, t, begin) <body = step (int64 i, bool c, float[2,K,4] s)
+        => (bool go, float[2,K2,4] s2, float[2,1,4] y) {
+        to = Constant <value = int64[3] {2, 1, 4}> ()
+        e = Gather <axis = 0> (x, i)
+        row = Reshape (e, to)
+        s2 = Concat <axis = 1> (s, row)
+        f = Gather <axis = 0> (q, i)
+        a = Reshape (f, to)
+        turned = Transpose <perm = [0, 2, 1]> (s2)
+        b = MatMul (a, turned)
+        w = Softmax <axis = 2> (b)
+        y = MatMul (w, s2)
+        go = Identity (t)
+    }>
+}"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("opset", [13, 14])
+def test_a_cache_of_keys_needs_no_newer_opset(opset: int) -> None:
+    feeds = [{"x": rows(n, 2, 4), "q": rows(n, 2, 4, seed=1)} for n in (1, 2, 7)]
+    prove(CACHED, *feeds, opset=opset)
+
+
+JOINED = """g (float[N,3] x, int64[N] k, float[5,3] b) => (float[5,3] r) {{
+    t = Constant <value = bool {{1}}> ()
+    zero = Constant <value = int64 {{0}}> ()
+    one = Constant <value = int64[1] {{1}}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    r = Loop (n, t, b) <body = step (int64 i, bool c, float[5,3] s)
+        => (bool go, float[5,3] s2) {{
+        e = Gather <axis = 0> (x, i)
+        j = Gather <axis = 0> (k, i)
+        stood = Gather <axis = 0> (s, j)
+        new = {join} (stood, e)
+        to = Constant <value = int64[2] {{1, 1}}> ()
+        at = Reshape (j, to)
+        across = Constant <value = int64[2] {{1, 3}}> ()
+        row = Reshape (new, across)
+        s2 = ScatterND (s, at, row)
+        go = Identity (t)
+    }}>
+}}"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("join", ["Add", "Max"])
+def test_the_operator_that_an_old_opset_lacks_is_named(join: str) -> None:
+    (decision,) = kept(JOINED.format(join=join), opset=14).decisions
+    (reason,) = decision.reasons
+    assert reason.detail == "ScatterElements has no attribute 'reduction' at opset 14"

@@ -230,9 +230,12 @@ def test_exporters_loops_that_are_no_maps(path: pathlib.Path) -> None:
     before = onnx.load(path)
     model = ir.from_proto(before)
     reading = FuseSequenceMapPass(loops=True)
-    assert not reading(model).modified
-    assert ir.to_proto(model) == ir.to_proto(ir.from_proto(before))
-    assert [d.verdict for d in reading.decisions] == [Verdict.KEPT]
+    is_split = path.stem == "ts_rnn_negative"  # the list leaves the Loop
+    assert reading(model).modified == is_split
+    assert is_split or ir.to_proto(model) == ir.to_proto(ir.from_proto(before))
+    assert [d.verdict for d in reading.decisions] == [
+        Verdict.FISSIONED if is_split else Verdict.KEPT
+    ]
     assert reading.decisions[0].reasons
 
 

@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.experts import product_by_own_matrix
-from passes.batching.packed.padding import padded
+from passes.batching.packed.padding import padded, zero_of
 from passes.batching.packed.prefixes import product_with_first_rows
 from passes.batching.packed.segments import segment, with_lengths_in_front
 from passes.batching.packed.spread_rows import spread
@@ -69,7 +69,7 @@ def _over_rows(ctx: Context, a: Batched, b: Batched) -> Output | None:
     if len(sizes) == 2 and not _is_small(sizes[0], sizes[1]):
         width = lengths.width
         ctx.limit_padding(a)
-        left, right = (padded(ctx, v, lengths, width) for v in (left, right))
+        left, right = (padded(ctx, v, lengths, width, zero_of(a)) for v in (left, right))
         turned = ctx.op("Transpose", [left], {"perm": [0, 2, 1]})
         return ctx.stacked(ctx.op("MatMul", [turned, right]))
     if a.rank == 2 and b.rank == 2:

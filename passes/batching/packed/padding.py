@@ -13,9 +13,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context
+from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.typing.value_types import is_number
 
-__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded"]
+__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded", "zero_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +39,11 @@ def places_inside(ctx: Context, sizes: ir.Value, width: ir.Value) -> tuple[ir.Va
     """Return the places ``[L]`` of a sample, and which of them samples have, ``bool[B, L]``."""
     places = ctx.arange(ctx.squeeze(width, [0]))
     return places, ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
+
+
+def zero_of(x: Batched) -> np.ndarray | None:
+    """Return the 0 of the element type of a value, None where that is not known."""
+    return np.zeros((), x.dtype.numpy()) if is_number(x.dtype) else None
 
 
 def padded(

@@ -18,7 +18,7 @@ from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.meeting import meeting
-from passes.batching.packed.padding import padded, unpadded
+from passes.batching.packed.padding import padded, unpadded, zero_of
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -72,7 +72,8 @@ def _side_by_side(ctx: Context, x: Batched) -> ir.Value:
     lengths, axis, rank = x.own_lengths, x.axis, x.rank
     others = [i for i in range(rank) if i != axis]
     value = _turned(ctx, x.value, [axis, *others])
-    value = padded(ctx, value, lengths, lengths.width, rest=[x.dims[i] for i in others])
+    rest = [x.dims[i] for i in others]
+    value = padded(ctx, value, lengths, lengths.width, zero_of(x), rest)
     return _turned(ctx, value, [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)])
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.padding import padded, unpadded
+from passes.batching.packed.padding import padded, unpadded, zero_of
 from passes.batching.recurrent import recurrent
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
@@ -50,7 +50,7 @@ def recurrent_rows(
     lengths = x.lengths
     width = lengths.width
     ctx.note_padding(x)
-    rows = padded(ctx, x.value, lengths, width, rest=x.dims[1:])
+    rows = padded(ctx, x.value, lengths, width, zero_of(x), x.dims[1:])
     given: list[Operand] = [*operands, *[None] * (_SEQUENCE_LENS + 1 - len(operands))]
     dims = (None, *x.dims[1:])
     given[0] = Batched(Layout.STACKED, rows, ValueType(x.type.type, dims))

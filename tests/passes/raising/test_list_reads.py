@@ -112,7 +112,6 @@ OTHER_AXES = {
     ),
 }
 NEAR = {
-    "the_first_one": ("one", f"{APPEND}  l = SequenceAt (seen, zero)  y = Sub (a, l)", STACKED),
     "another_each_time": (
         "one",
         f"{APPEND}  two = Constant <value = int64 {{2}}> ()  at = Div (i, two)"

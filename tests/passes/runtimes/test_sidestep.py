@@ -288,6 +288,12 @@ FORMS = {
         {"x": [[1, 2]], "y": [3]},
         [[0, 0], [1, 2], [0, 0]],
     ),
+    "a Transpose by a vector, with a node between": (
+        """g (float[3, 2] x, float[3] v) => (float[2] r) {
+            t = Transpose <perm = [1, 0]> (x) u = Abs (t) r = MatMul (u, v) }""",
+        {"x": np.float32([[1, 2], [3, 4], [5, 6]]), "v": np.float32([1, 10, 100])},
+        np.float32([531, 642]),
+    ),
 }
 
 

@@ -317,10 +317,19 @@ def test_a_signal_shorter_than_a_frame_is_an_error() -> None:
         ReferenceEvaluator(model).run(None, feeds)
 
 
-def test_an_lstm_reads_the_lengths_of_samples() -> None:
-    model = parse("""g (float[4, 3, 2] x, float[1, 8, 2] w, float[1, 8, 2] r, int32[3] lengths,
-        float[1, 3, 2] h, float[1, 3, 2] c) => (float[4, 1, 3, 2] y, float[1, 3, 2] yh,
-        float[1, 3, 2] yc) { y, yh, yc = LSTM <hidden_size = 2> (x, w, r, "", lengths, h, c) }""")
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("name", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_recurrent_operators_read_the_lengths_of_samples(
+    name: str, gates: int, direction: str
+) -> None:
+    ways = 2 if direction == "bidirectional" else 1
+    state = f"float[{ways}, 3, 2]"
+    is_lstm = name == "LSTM"
+    model = parse(f"""g (float[4, 3, 2] x, float[{ways}, {gates * 2}, 2] w,
+        float[{ways}, {gates * 2}, 2] r, int32[3] lengths, {state} h{f", {state} c" * is_lstm})
+        => (float[4, {ways}, 3, 2] y, {state} yh{f", {state} yc" * is_lstm})
+        {{ y, yh{", yc" * is_lstm} = {name} <hidden_size = 2, direction = "{direction}">
+            (x, w, r, "", lengths, h{", c" * is_lstm}) }}""")
     rng = np.random.default_rng(0)
     feeds = {
         value.name: rng.standard_normal([d.dim_value for d in value.type.tensor_type.shape.dim])
@@ -329,5 +338,5 @@ def test_an_lstm_reads_the_lengths_of_samples() -> None:
     feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
     feeds["lengths"] = np.array([1, 4, 2], np.int32)
     expected = open_session(model).run(feeds)
-    for name, value in open_session(model, backend="reference").run(feeds).items():
-        assert np.allclose(value, expected[name], atol=1e-6), name
+    for output, value in open_session(model, backend="reference").run(feeds).items():
+        assert np.allclose(value, expected[output], atol=1e-6), output

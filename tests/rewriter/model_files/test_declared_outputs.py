@@ -74,3 +74,15 @@ def test_a_false_declaration_inside_is_dropped_where_the_loop_goes() -> None:
     feed = {"x": np.ones((4, 2), np.float32)}
     got, expected = (open_session(model).run(feed)["z"] for model in (result.model, given))
     np.testing.assert_array_equal(got, expected)
+
+
+def test_what_one_branch_makes_contradicts_a_declaration() -> None:
+    """Nothing is known of the other branch, so nothing is declared instead."""
+    model = ir.from_onnx_text("""<ir_version: 9, opset_import: ["" : 18]>
+        g (float[] x, bool c) => (seq(float[P,Q]) y) {
+          y = If (c) <then_branch = a () => (seq(float[]) p) {
+            p = SplitToSequence <keepdims = 0> (x) }, else_branch = b () => (seq(float[2]) q) {
+            v = Constant <value = float[2] {1, 2}> () q = SequenceConstruct (v) }> }""")
+    (told,) = correct_declarations(model) or [""]
+    assert told.endswith("[?,?] although a branch makes it [2]; the new model declares none")
+    assert model.graph.outputs[0].shape is None

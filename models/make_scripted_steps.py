@@ -1,0 +1,127 @@
+"""Writes models of ``models/pipelines`` from ``torch.jit.script`` that keep what each step made.
+
+Run ``python models/make_scripted_steps.py DIRECTORY`` where torch is installed (2.14.1 wrote the
+files here). Nothing else needs it: tests use the files that are checked in.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class CachedDecoder(nn.Module):
+    """One token a step, whose keys and values are kept for those that follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(6, 6) for _ in range(3))
+        self.out = nn.Linear(6, 5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        keys, values = torch.zeros(2, 0, 3), torch.zeros(2, 0, 3)
+        made: list[Tensor] = []
+        for t in range(tokens.size(0)):
+            x = tokens[t]
+            keys = torch.cat([keys, self.key(x).reshape(2, 1, 3)], 1)
+            values = torch.cat([values, self.value(x).reshape(2, 1, 3)], 1)
+            asked = self.query(x).reshape(2, 1, 3)
+            weight = torch.softmax(asked @ keys.transpose(1, 2) * 0.58, -1)
+            made.append(self.out((weight @ values).reshape(6)))
+        return torch.stack(made)
+
+
+class PathOfStates(nn.Module):
+    """States that a force drives, each from the last one of a list, held near the first one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.field, self.head = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, force: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        path: list[Tensor] = [start]
+        seen: list[Tensor] = []
+        for i in range(force.size(0)):
+            now = path[-1]
+            step = torch.tanh(self.field(now)) + force[i] - 0.3 * (now - path[0])
+            path.append(now + 0.1 * step)
+            seen.append(self.head(now * force[i]))
+        return torch.stack(path), torch.stack(seen)
+
+
+class ClauseEncoder(nn.Module):
+    """Clauses of any length, each by an LSTM both ways; its vectors are declared as matrices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.LSTM(6, 4, bidirectional=True)
+        self.out = nn.Linear(8, 2)
+
+    def forward(self, clauses: list[Tensor]) -> list[Tensor]:
+        made: list[Tensor] = []
+        for clause in clauses:
+            states, _ = self.words(clause.unsqueeze(1))
+            made.append(self.out(states[:, 0].max(0)[0]))
+        return made
+
+
+def tokens(n: int) -> tuple[Tensor]:
+    return (torch.randn(n, 6),)
+
+
+def forces(n: int) -> tuple[Tensor, Tensor]:
+    return torch.randn(n, 4), torch.randn(4)
+
+
+def clauses(n: int) -> tuple[list[Tensor]]:
+    return ([torch.randn(int(torch.randint(1, 7, ())), 6) for _ in range(n)],)
+
+
+PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Any, ...]], list[int], int]] = {
+    "ts_cached_decoder": (CachedDecoder, tokens, [1], 13),
+    "ts_path_of_states": (PathOfStates, forces, [1, 0], 16),
+    "ts_clause_encoder": (ClauseEncoder, clauses, [1], 17),
+}
+"""The module, what draws its inputs, how many dimensions of each are open, and the opset."""
+
+
+def _entries(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Name arrays as a vector does, those of a list each by its place."""
+    found = {}
+    for key, value in values.items():
+        each = {f"{key}__{at}": one for at, one in enumerate(value)}
+        found |= each if isinstance(value, list) else {key: value}
+    return {key: value.numpy() for key, value in found.items()}
+
+
+def main(folder: pathlib.Path) -> None:
+    torch.manual_seed(0)
+    for name, (program, draw, open_dims, opset) in PROGRAMS.items():
+        module = program().eval().requires_grad_(False)
+        names = list(inspect.signature(program.forward).parameters)[1:]
+        sizes = {
+            key: {axis: f"{key}_{axis}" for axis in range(count)}
+            for key, count in zip(names, open_dims, strict=True)
+        }
+        path = folder / f"{name}.onnx"
+        options: dict[str, Any] = {"input_names": names, "dynamic_axes": sizes}
+        script = torch.jit.script(module)
+        torch.onnx.export(script, draw(3), path, opset_version=opset, dynamo=False, **options)
+        for number, count in enumerate((3, 1, 9)):
+            given = draw(count)
+            made = module(*given)
+            outputs = made if isinstance(made, tuple) else (made,)
+            vector = _entries({f"in__{key}": v for key, v in zip(names, given, strict=True)})
+            vector |= _entries({f"out__{at}": value for at, value in enumerate(outputs)})
+            np.savez(folder / f"{name}{f'.v{number}' * bool(number)}.npz", **vector)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

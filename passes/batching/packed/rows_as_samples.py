@@ -16,7 +16,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.losses import loss_and_weight, reduction_of
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.row_by_row import lengths_of
-from passes.batching.packed.segments import segment
+from passes.batching.packed.segments import FLOATS, known_dtype, segment
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 
@@ -91,23 +91,22 @@ def loss_of_rows(rule: Rule) -> Rule:
         weighted = ctx.optional(operands, 2) is not None
         is_weighed = weighted or ctx.attribute(node, "ignore_index") is not None
         data, lengths = ctx.operand(operands, 0), lengths_of(operands)
+        dtype = known_dtype(data, FLOATS)
         given = [_row(ctx, i, x, lengths, {2: 1}) for i, x in enumerate(operands)]
         local = _of_rows(ctx, lengths)
         if reduction == "mean" and is_weighed:
             sums, weights, log = loss_and_weight(local, node, given)
             total, divisor = (
-                segment(ctx, x, lengths, "add", data.element_type, [None]) for x in (sums, weights)
+                segment(ctx, x, lengths, "add", dtype, [None]) for x in (sums, weights)
             )
             total = ctx.op("Div", [total, divisor])
             found = [ctx.packed(ctx.squeeze(log, [1]), lengths)]
             return [ctx.stacked(total), *found[: len(node.outputs) - 1]]
         first, *logs = rule(local, node, given)
         assert first is not None
-        total = segment(ctx, first.value, lengths, "add", data.element_type, [None])
+        total = segment(ctx, first.value, lengths, "add", dtype, [None])
         if reduction == "mean":
-            total = ctx.op(
-                "Div", [total, ctx.op("Cast", [lengths.value], {"to": data.element_type})]
-            )
+            total = ctx.op("Div", [total, ctx.op("Cast", [lengths.value], {"to": dtype})])
         rest = [x and ctx.packed(ctx.squeeze(x.value, [1]), lengths) for x in logs]
         return [ctx.stacked(total), *rest]
 

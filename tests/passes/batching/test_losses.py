@@ -151,3 +151,18 @@ def test_a_reduction_that_onnx_does_not_have_stays_in_the_loop(op_type: str, lay
     first = decision.reasons[0]
     assert first.code is Code.NO_RULE
     assert "none of ONNX's" in first.detail
+
+
+@pytest.mark.parametrize("op_type", LOSSES)
+def test_halves_of_any_length_stay_in_the_loop(op_type: str) -> None:
+    """onnxruntime adds no halves by ScatterElements."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 17]>
+        g (float16[M,3] a, int64[M] b, int64[B] n) => (seq(float16) y) {{
+            s = SplitToSequence <axis = 0> (a, n)  t = SplitToSequence <axis = 0> (b, n)
+            y = SequenceMap (s, t) <body = b (float16[N,3] x, int64[N] c) => (float16 l)
+                {{ l = {op_type} (x, c) }}> }}"""
+    )
+    (decision,) = rewriter.explain(model, strategy="fuse").decisions
+    assert decision.reasons[0].code is Code.NO_RULE
+    assert decision.reasons[0].detail.endswith("it has none for FLOAT16")

@@ -81,8 +81,8 @@ class FewIterations:
         return plan.with_any_number() if self._asks_for(plan) else plan
 
     def _asks_for(self, plan: FusionPlan) -> bool:
-        """Whether no fewer iterations run otherwise than a map has samples for another form."""
-        return 0 < plan.choice.few <= self.few
+        """Whether a map asks for no other number of samples: few have copies of a body once."""
+        return 0 < plan.choice.few <= self.few or (self.is_copied and plan.choice.few > 0)
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.
@@ -242,6 +242,7 @@ def _opened(node: ir.Node) -> list[ir.Node]:
         new.name, new.type, new.shape = old.name, old.type, old.shape
         old.replace_all_uses_with(new, replace_graph_outputs=True)
     graph.remove(node, safe=True)
+    drop_uses([node])  # of the other branch, too
     return nodes
 
 

@@ -394,6 +394,10 @@ OTHERS = {
         "s = Size (v) t = Add (s, one) y = Equal (s, t)",
         "0",
     ),
+    "a size and one, and nothing": (
+        "s = Size (v) t = Add (s, one) y = Equal (t, zero)",
+        "0",
+    ),
     "sizes that may be equal": (
         "s = Size (v) y = Equal (s, zero)",
         None,

@@ -197,6 +197,8 @@ CASES: list[tuple[Meets, str, bool]] = [
     (integers.is_at_risk, "y = ReduceMax (k)", True),
     (integers.is_at_risk, "s = Shape (x) y = ReduceMax (s)", False),
     (integers.is_at_risk, "s = Shape (x) d = Add (s, five) y = ReduceMax (d)", False),
+    (integers.is_at_risk, "s = Shape (x) d = Tile (s, first) y = ReduceMax (d)", False),
+    (integers.is_at_risk, "d = Tile (k, first) y = ReduceMax (d)", True),
     (integers.is_at_risk, "s = Shape (x) d = Add (s, k) y = ReduceMax (d)", True),
     (integers.is_at_risk, "s = Size (x) lo = Max (ni, five) y = Min (lo, s)", True),
     (

@@ -35,10 +35,14 @@ class LoopCopy:
     yielded: Sequence[ir.Value]
     reader: ir.Node
 
-    def take(self) -> dict[ir.Value | None, ir.Value]:
-        """Return for each value that is read by now what the copy yields; its reader is spent."""
+    def take(self, *spent: ir.Node) -> dict[ir.Value | None, ir.Value]:
+        """Return for each value that is read by now what the copy yields.
+
+        Args:
+            spent: Nodes that read nothing any more, as the reader does not.
+        """
         copied = dict(zip(self.reader.inputs, self.yielded, strict=True))
-        drop_uses([self.reader])
+        drop_uses([self.reader, *spent])
         return copied
 
 
@@ -159,7 +163,7 @@ class FewIterations:
         rest = [node for node in region if node not in asked and node is not bounded]
         first = [node for node in region if node in asked]
         opened = _opened(bounded)
-        node = self._branch([*opened, *rest], condition, copy, typings)
+        node = self._branch([*opened, *rest], condition, copy, typings, bounded)
         return [*first, *opened, *rest] if node is None else [*first, node]
 
     def _branch(
@@ -168,12 +172,13 @@ class FewIterations:
         condition: ir.Value,
         copy: LoopCopy,
         typings: Typings,
+        *spent: ir.Node,
     ) -> ir.Node | None:
         """Put nodes into a branch; return the If, None where that is not possible."""
         graph = region[-1].graph
         assert graph is not None
         inside = set(walk_nodes(region))
-        copied = copy.take()
+        copied = copy.take(*spent)
         yielded = [v for node in region for v in node.outputs if _is_read_outside(v, inside)]
         if not yielded or not set(yielded) <= set(copied):
             return None
@@ -242,7 +247,6 @@ def _opened(node: ir.Node) -> list[ir.Node]:
         new.name, new.type, new.shape = old.name, old.type, old.shape
         old.replace_all_uses_with(new, replace_graph_outputs=True)
     graph.remove(node, safe=True)
-    drop_uses([node])  # of the other branch, too
     return nodes
 
 

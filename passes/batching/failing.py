@@ -25,11 +25,6 @@ __all__ = ["FARTHEST", "OF_SOMETHING", "cannot_fail", "is_dimension", "is_total"
 FARTHEST = 1 << 20
 """How far from 0 a Range may begin that runs without need: from farther on it takes megabytes."""
 
-_BY_TYPE = frozenset(
-    {"Concat", "Constant", "Flatten", "Shape", "Size", "Slice", "Transpose", "Unsqueeze"}
-)
-"""Operators that inference checks whole once it knows the ranks."""
-
 _BY_SHAPE = frozenset({"ConstantOfShape", "MatMul", "Reshape", "Split", "Squeeze", "Tile"})
 """Operators that inference checks whole once it knows all dimensions."""
 
@@ -109,12 +104,10 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
         return _is_one_flag(node, typing) and all(
             cannot_fail(inner, typing) for _, graph in subgraphs(node) for inner in graph
         )
-    known = [typing.rank(v) is not None for v in (*node.inputs, *node.outputs) if v is not None]
-    if node.op_type in _BY_TYPE:
-        return all(known)
-    static = all(
-        typing.static_dims(v) is not None for v in (*node.inputs, *node.outputs) if v is not None
-    )
+    values = [v for v in (*node.inputs, *node.outputs) if v is not None]
+    if node.op_type == "Slice":  # which inference checks whole once it knows the ranks
+        return all(typing.rank(v) is not None for v in values)
+    static = all(typing.static_dims(v) is not None for v in values)
     if node.op_type in _BY_SHAPE and static:
         return all(math.prod(typing.static_dims(v) or ()) <= _MOST for v in node.outputs)
     if node.op_type in OF_SOMETHING and static:

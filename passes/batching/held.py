@@ -47,6 +47,10 @@ class Holding:
             return numbers <= MOST_HELD
         return numbers + self.row * rows + self.once <= self.each * count
 
+    def allows_each(self, numbers: int, rows: int) -> bool:
+        """Whether every sample may hold so many rows, of so many numbers each."""
+        return (numbers + self.row) * rows <= self.each
+
     def write(
         self,
         builder: Builder,

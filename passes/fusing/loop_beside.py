@@ -35,10 +35,14 @@ class LoopCopy:
     yielded: Sequence[ir.Value]
     reader: ir.Node
 
-    def take(self) -> dict[ir.Value | None, ir.Value]:
-        """Return for each value that is read by now what the copy yields; its reader is spent."""
+    def take(self, *spent: ir.Node) -> dict[ir.Value | None, ir.Value]:
+        """Return for each value that is read by now what the copy yields.
+
+        Args:
+            spent: Nodes that read nothing any more, as the reader does not.
+        """
         copied = dict(zip(self.reader.inputs, self.yielded, strict=True))
-        drop_uses([self.reader])
+        drop_uses([self.reader, *spent])
         return copied
 
 
@@ -81,8 +85,8 @@ class FewIterations:
         return plan.with_any_number() if self._asks_for(plan) else plan
 
     def _asks_for(self, plan: FusionPlan) -> bool:
-        """Whether no fewer iterations run otherwise than a map has samples for another form."""
-        return 0 < plan.choice.few <= self.few
+        """Whether a map asks for no other number of samples: few have copies of a body once."""
+        return 0 < plan.choice.few <= self.few or (self.is_copied and plan.choice.few > 0)
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.
@@ -159,7 +163,7 @@ class FewIterations:
         rest = [node for node in region if node not in asked and node is not bounded]
         first = [node for node in region if node in asked]
         opened = _opened(bounded)
-        node = self._branch([*opened, *rest], condition, copy, typings)
+        node = self._branch([*opened, *rest], condition, copy, typings, bounded)
         return [*first, *opened, *rest] if node is None else [*first, node]
 
     def _branch(
@@ -168,12 +172,13 @@ class FewIterations:
         condition: ir.Value,
         copy: LoopCopy,
         typings: Typings,
+        *spent: ir.Node,
     ) -> ir.Node | None:
         """Put nodes into a branch; return the If, None where that is not possible."""
         graph = region[-1].graph
         assert graph is not None
         inside = set(walk_nodes(region))
-        copied = copy.take()
+        copied = copy.take(*spent)
         yielded = [v for node in region for v in node.outputs if _is_read_outside(v, inside)]
         if not yielded or not set(yielded) <= set(copied):
             return None

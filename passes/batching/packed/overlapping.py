@@ -38,7 +38,8 @@ def limit_overlapping(
     """Let a loop run where parts of a tensor take too much.
 
     They overlap where all of them begin at one row, or all end at one. What reads the tensor
-    itself in place of the parts takes nothing of all this.
+    itself in place of the parts takes nothing of all this; nor does a tensor take much that a
+    sample may have as a whole.
 
     Args:
         ctx: The context.
@@ -59,8 +60,11 @@ def limit_overlapping(
     others = [dim for at, dim in enumerate(data.dims) if at != axis]
     known = [dim for dim in others if isinstance(dim, int)]
     numbers = math.prod(known) if len(known) == len(others) else None
+    whole = data.dims[axis]
+    if isinstance(whole, int) and numbers is not None and GATHERED.allows_each(numbers, whole):
+        return
     count = None if ctx.numbers.last is None else (ctx.numbers.last + 1).number
-    rows = _rows(length, count, data.dims[axis])
+    rows = _rows(length, count, whole)
     if rows is not None and numbers is not None and count is not None:
         if not GATHERED.allows(rows * numbers, rows, count, ctx.asked):
             detail = f"overlapping parts of one tensor take {rows * numbers:,} numbers"

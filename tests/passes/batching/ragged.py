@@ -286,12 +286,17 @@ def prove_ragged(
     _assert_yields(model, case, want, batch)
 
 
-def prove_declined(case: RaggedCase, reasons: str, *, lacks: Collection[str] = ()) -> None:
-    """Assert which operators stay per-sample, and why, and that all samples come out right."""
+def prove_declined(case: RaggedCase, reasons: str, *, lacks: Collection[str] = ()) -> list[str]:
+    """Assert which operators stay per-sample, and why, and that all samples come out right.
+
+    Returns:
+        What exactly is said of each.
+    """
     want = wanted(case, 3)
     model, found = fused(case, want, lacks)
     assert ", ".join(f"{r.op_type} {r.code.value}" for r in found) == reasons
     _assert_yields(model, case, want, 3)
+    return [r.detail for r in found]
 
 
 def _assert_yields(

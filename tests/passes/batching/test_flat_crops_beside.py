@@ -20,7 +20,7 @@ def crops(name: str, *sizes: int, axis: int, element: str, before: str = "", **o
             f"v{at} = CenterCropPad <axes = [{axis}]> ({value}, t{at}) "
         )
         value = f"v{at}"
-    result = f"float[{', '.join('abc'[: element.count(',') + 1])}]"
+    result = f"float[{', '.join('abcd'[: element.count(',') + 1])}]"
     return FlatCase(name, text + f"y = Neg ({value})", element, result, **others)  # type: ignore[arg-type]
 
 
@@ -37,6 +37,7 @@ CASES = [
     crops("images, padded, then cropped", 5, 2, axis=2, element="float[H,W,3]"),
     crops("images, channels in front", 5, axis=0, element="float[3,H,W]"),
     crops("images, channels between", 2, 4, axis=1, element="float[H,3,W]"),
+    crops("vectors of each pixel, padded, then cropped", 7, 2, axis=3, element="float[H,W,2,5]"),
     crops("images of double size", 5, axis=2, element="float[H,W,3]",
         before=RESIZED.format("nearest")),
     crops("images of double size, linear", 2, axis=2, element="float[H,W,3]",

@@ -377,3 +377,18 @@ def test_an_axis_of_unknown_size_beside_the_others_is_not_resized() -> None:
     report = rewriter.explain(model, strategy="fuse", target="portable", tensor_io=True)
     nodes = {reason.node for one in report.decisions for reason in one.reasons}
     assert "SequenceMap_0/body/Resize_2" in nodes
+
+
+@pytest.mark.parametrize(("mode", "is_exact"), [("", True), (", antialias = 1", False)])
+def test_sums_of_floats_keep_their_bits_unless_antialiased(mode: str, is_exact: bool) -> None:
+    nodes = (
+        "f = Constant <value_floats = [0.5, 0.5, 1.0]> () "
+        f'r = Resize <mode = "linear"{mode}> (x, , f) y = Floor (r)'
+    )
+    model = FlatCase("resized, then rounded down", nodes, result="float[a,b,c]").model
+    report = rewriter.explain(
+        model, strategy="fuse", target="portable", tensor_io=True, exact=True
+    )
+    assert report.reached is is_exact
+    codes = {reason.code.value for one in report.decisions for reason in one.reasons}
+    assert codes == (set() if is_exact else {"exact"})

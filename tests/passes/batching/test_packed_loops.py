@@ -97,6 +97,7 @@ KNOWN = [
         one=constant(np.array(1)),
     ),
     _case("counts of samples", _loop(COUNTED), n=_counts(2, 0, 3), m=mapped((2,))),
+    _case("as many steps as numbers", f"n = Size(x) {_loop(STEPS)}"),
     _case("one below no steps", _loop(COUNTED), n=_counts(2, -4, 3), m=mapped((2,))),
     _case(
         "more steps than a block has",

@@ -299,8 +299,9 @@ def test_what_comes_close_stays(name: str) -> None:
         model(READ["zeros of ids and rows"], inputs="float[] ids, float[] rows"),
         model(READ["how many"], inputs="float[] ids"),
         model(READ["how many"], inputs="string[N] ids"),
+        model(READ["of ids and a number that is told"], inputs="float[N] ids, int64[L] told"),
     ],
-    ids=["an opset without parts", "of unknown rank", "of a value", "no kernel"],
+    ids=["an opset without parts", "of unknown rank", "of a value", "no kernel", "any length"],
 )
 def test_what_is_not_known_stays(given: onnx.ModelProto) -> None:
     assert formed(given) == again(given)

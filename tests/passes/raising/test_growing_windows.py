@@ -112,3 +112,50 @@ def test_windows_of_one_size_have_no_bound() -> None:
 def test_very_many_windows_are_counted_when_the_model_runs() -> None:
     found = read(model(text(WINDOWS["mean_so_far"], 1_000_000)), auto=True)
     assert LIMITED in " ".join(note for one in found.decisions for note in one.notes)
+
+
+@pytest.mark.parametrize("less", [0, 1])
+def test_windows_whose_sums_are_written_are_bounded(less: int) -> None:
+    """The Loop as given runs where windows take much, however its iterations are counted."""
+    before = model(f"""g (float[N,4] x) => (float[M,4] ys) {{
+        t = Constant <value = bool {{1}}> ()  zero = Constant <value = int64 {{0}}> ()
+        less = Constant <value = int64 {{{less}}}> ()  four1 = Constant <value = int64[1] {{4}}> ()
+        zero1 = Constant <value = int64[1] {{0}}> ()  one1 = Constant <value = int64[1] {{1}}> ()
+        shape = Shape (x)  rows = Gather <axis = 0> (shape, zero)  n = Sub (rows, less)
+        n1 = Unsqueeze (n, zero1)  dims = Concat <axis = 0> (n1, four1)
+        begin = ConstantOfShape (dims)
+        ys = Loop (n, t, begin) <body = step (int64 i, bool c, float[M,4] w)
+            => (bool go, float[M,4] w2) {{
+            go = Identity (c)  i1 = Unsqueeze (i, zero1)  behind = Add (i1, one1)
+            v = Slice (x, zero1, behind, zero1)
+            y = ReduceMax <axes = [0]> (v)  at = Unsqueeze (i1, zero1)
+            w2 = ScatterND (w, at, y)
+        }}>
+    }}""")
+    found = read(before, auto=True)
+    lengths = [fed(rows) for rows in (1, 2, 7, 64, 400)]
+    assert same(before, found.model, *lengths) == len(lengths)
+    assert LIMITED in " ".join(note for one in found.decisions for note in one.notes)
+    assert found.loops
+
+
+@pytest.mark.parametrize(("rows", "loops"), [(6, 0), (45, 0), (46, 1)])
+def test_windows_of_what_every_sample_may_hold_have_no_bound(rows: int, loops: int) -> None:
+    """A sample may have 450 numbers, and a row takes as long as 6: 45 rows of 4 are allowed."""
+    before = model(f"""g (float[N] x, float[{rows},4] table) => (float[N,4] ys) {{
+        t = Constant <value = bool {{1}}> ()  zero = Constant <value = int64 {{0}}> ()
+        zero1 = Constant <value = int64[1] {{0}}> ()
+        shape = Shape (x)  n = Gather <axis = 0> (shape, zero)
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            go = Identity (c)  e = Gather <axis = 0> (x, i)  k = Cast <to = 7> (e)
+            k1 = Unsqueeze (k, zero1)  v = Slice (table, zero1, k1, zero1)
+            y = ReduceSum <keepdims = 0> (v, zero1)
+        }}>
+    }}""")
+    found = read(before, auto=True)
+    assert found.loops == loops
+    notes = " ".join(note for one in found.decisions for note in one.notes)
+    assert (LIMITED in notes) is (loops > 0)
+    given = [{"x": np.arange(count, dtype=np.float32) % rows} for count in (0, 1, 7, 100)]
+    table = fed(rows)["x"]
+    assert same(before, found.model, *({**one, "table": table} for one in given)) == 4

@@ -97,6 +97,9 @@ CONSTANTS = {
     "a byte": "y = Identity (small)",
     "made a matrix": "s = Constant <value = int64[2] {3, 1}> () y = Reshape (even, s)",
     "made flat": "y = Reshape (square, minus1)",
+    "one number, as often as a computed shape says": "s = Max (two1, one1) y = Expand (five, s)",
+    "numbers, as many as a computed shape says": """t = Constant <value = int64[1] {3}> ()
+        s = Max (t, one1) y = Expand (even, s)""",
 }
 """What is followed is what the nodes compute."""
 
@@ -392,6 +395,10 @@ OTHERS = {
     ),
     "sizes that differ": (
         "s = Size (v) t = Add (s, one) y = Equal (s, t)",
+        "0",
+    ),
+    "a size and one, and nothing": (
+        "s = Size (v) t = Add (s, one) y = Equal (t, zero)",
         "0",
     ),
     "sizes that may be equal": (

@@ -322,6 +322,16 @@ CASES = {
         "ends when the body says so",
     ),
     "loop-declares-numbers-of-one": Case(
+        """g (float[2] x, int64 m, bool[1] p) => (float[2] y, int64[N,1] z) {
+            y, z = Loop (m, p, x) <body = b (int64[1] i, bool[1] c, float[2] h)
+                => (bool[1] d, float[2] o, int64[1] j) {
+                a = Constant <value = int64[1] {0}>()
+                n = Squeeze(i, a) f = Cast <to = 1> (n) o = Add(h, f)
+                j = Identity(i) d = Identity(c) }> }""",
+        {"x": A, "m": i64(3), "p": np.array([True])},
+        [A + 3, i64([[0], [1], [2]])],
+    ),
+    "loop-declares-a-condition-of-one": Case(
         """g (float[2] x, int64 m, bool p) => (float[2] y, int64[N,1] z) {
             y, z = Loop (m, p, x) <body = b (int64[1] i, bool[1] c, float[2] h)
                 => (bool[1] d, float[2] o, int64[1] j) {
@@ -330,6 +340,7 @@ CASES = {
                 j = Identity(i) d = Identity(c) }> }""",
         {"x": A, "m": i64(3), "p": np.array(True)},
         [A + 3, i64([[0], [1], [2]])],
+        "refuses a condition of another rank than the body declares",
     ),
     "loop-without-m": Case(
         """g (bool t, int64 k) => (int64 h, int64[N] y) {

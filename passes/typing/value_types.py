@@ -75,6 +75,7 @@ class Typing:
         """
         self._types: dict[ir.Value, ValueType] = {}
         self._empty: set[ir.Value] = set()
+        self._once: set[ir.Value] = set()
         self._symbols = symbols
         self._names_axes = names_axes
 
@@ -110,6 +111,14 @@ class Typing:
     def is_said_empty(self, value: ir.Value) -> bool:
         """Whether inference says 0 of a dimension that is unknown here; a runtime believes it."""
         return value in self._empty
+
+    def note_once(self, values: Iterable[ir.Value]) -> None:
+        """Note that the model computes some values once: its main graph does."""
+        self._once.update(values)
+
+    def is_once(self, value: ir.Value) -> bool:
+        """Whether a value is known to be computed once, so that it is the same for all readers."""
+        return value in self._once
 
     def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
         """Give each new value the type of the old one, which it computes anew."""

@@ -20,6 +20,7 @@ LEFT = {
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_crops_at": "crops at any place, which the loop is faster with",
     "tf_regions": "regions of any size",
+    "tf_suppressed": "a recurrence",
     "ts_crf_viterbi": "a recurrence",
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
     "ts_greedy_decoder_negative": "an early exit",
@@ -35,6 +36,7 @@ NOT_PORTABLE = {
     "os_smoothed": "a recurrence",
     "pd_smoothed": "a recurrence",
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
+    "tf_suppressed": "a recurrence",
     "ts_crf_viterbi": "a recurrence",
     "ts_greedy_decoder_negative": "an early exit",
 }

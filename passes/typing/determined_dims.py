@@ -111,7 +111,7 @@ def _give_names(typing: Typing, value: ir.Value, named: dict[str, str]) -> None:
     for axis, dim in enumerate(known.dims):
         if not typing.is_one_number(dim):
             name = _new_name(typing, f"{value.name}.{axis}")
-            typing.name_dimension(name)
+            typing.name_dimension(name, is_made=True)
             if isinstance(dim, str):
                 named[dim] = name
             dim = name

@@ -77,6 +77,7 @@ class Typing:
         self._empty: set[ir.Value] = set()
         self._once: set[ir.Value] = set()
         self._symbols = symbols
+        self._made: frozenset[str] = frozenset()
         self._names_axes = names_axes
 
     @property
@@ -86,11 +87,24 @@ class Typing:
 
     def derived(self) -> Typing:
         """Return an empty table in which symbols mean what they mean here."""
-        return Typing(self._symbols, names_axes=self._names_axes)
+        derived = Typing(self._symbols, names_axes=self._names_axes)
+        derived._made = self._made
+        return derived
 
-    def name_dimension(self, symbol: str) -> None:
-        """Let a symbol that no value has stand for one number in the whole model."""
+    def name_dimension(self, symbol: str, *, is_made: bool = False) -> None:
+        """Let a symbol that no value has stand for one number in the whole model.
+
+        Args:
+            symbol: The symbol.
+            is_made: Whether how the value is made may tell more of the number.
+        """
         self._symbols |= {symbol}
+        if is_made:
+            self._made |= {symbol}
+
+    def may_follow(self, dim: int | str | None) -> bool:
+        """Whether how a value is made may tell more of a dimension than its type does."""
+        return not self.is_same_number(dim) or dim in self._made
 
     def __getitem__(self, value: ir.Value) -> ValueType:
         """Return what is known of a value."""

@@ -65,6 +65,41 @@ def crops_at(images: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     )
 
 
+tf.keras.utils.set_random_seed(0)
+recurrent = tf.keras.layers.GRU(3, return_sequences=True)
+
+
+def masked_states(steps: Any) -> Any:
+    """Each state of a layer of Keras, which keeps the one before at steps of zeros."""
+    return recurrent(tf.keras.layers.Masking()(steps))
+
+
+def recent_highs(level: Any) -> Any:
+    """The highest of the last three rows: a window that rolls, written by hand."""
+    window = tf.zeros([3, 4])
+    highs = tf.TensorArray(tf.float32, tf.shape(level)[0])
+    for i in tf.range(tf.shape(level)[0]):
+        window = tf.concat([window[1:], level[i][None]], axis=0)
+        highs = highs.write(i, tf.reduce_max(window, axis=0))
+    return highs.stack()
+
+
+def suppressed(corners: Any, scores: Any) -> Any:
+    """Suppression of boxes by hand: what overlaps a better one that is kept is not."""
+    order = tf.argsort(scores, direction="DESCENDING")
+    boxes = tf.gather(corners, order)
+    count = tf.shape(boxes)[0]
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    kept = tf.ones([count], tf.bool)
+    for i in tf.range(count):
+        begins = tf.maximum(boxes[i, :2], boxes[:, :2])
+        sides = tf.maximum(tf.minimum(boxes[i, 2:], boxes[:, 2:]) - begins, 0.0)
+        shared = sides[:, 0] * sides[:, 1]
+        is_close = shared > 0.3 * (areas[i] + areas - shared)
+        kept = kept & ~(is_close & (tf.range(count) > i) & kept[i])
+    return tf.boolean_mask(order, kept)
+
+
 SIGNATURES = {
     transmittance: [("opacity", [None, None], np.float32)],
     regions: [
@@ -76,6 +111,9 @@ SIGNATURES = {
     clip_features: [("signal", [None], np.float32), ("offsets", [None], np.int32)],
     hysteresis: [("level", [None], np.float32), ("limit", [], np.float32)],
     crops_at: [("images", [None, 7, 6, 2], np.float32), ("places", [None, 2], np.int32)],
+    masked_states: [("steps", [None, None, 4], np.float32)],
+    recent_highs: [("level", [None, 4], np.float32)],
+    suppressed: [("corners", [None, 4], np.float32), ("scores", [None], np.float32)],
 }
 
 
@@ -94,6 +132,15 @@ def drawn(program: Any, count: int, rng: np.random.Generator) -> list[np.ndarray
         return [rng.standard_normal((count, 7, 6, 2)).astype(np.float32), places]
     if program is hysteresis:
         return [rng.random(count, np.float32), np.array(0.6, np.float32)]
+    if program is masked_states:
+        lengths = rng.integers(1, count + 1, 3)
+        steps = rng.standard_normal((3, count, 4)).astype(np.float32)
+        return [steps * (np.arange(count) < lengths[:, None])[..., None]]
+    if program is recent_highs:
+        return [rng.standard_normal((count, 4)).astype(np.float32)]
+    if program is suppressed:
+        corners = np.sort(rng.random((count, 2, 2)), axis=1).reshape(count, 4)
+        return [corners.astype(np.float32), rng.random(count, np.float32)]
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 20, count))]).astype(np.int32)
     return [rng.standard_normal(offsets[-1]).astype(np.float32), offsets]
 

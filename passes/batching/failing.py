@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
 
@@ -18,6 +18,7 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
+from passes.reading.integers import Atom, Dim, Greatest, Least, Length, Linear
 from passes.typing import Typing, ValueType
 
 __all__ = ["FARTHEST", "OF_SOMETHING", "cannot_fail", "is_dimension", "is_total"]
@@ -28,6 +29,9 @@ FARTHEST = 1 << 20
 _BY_SHAPE = frozenset({"ConstantOfShape", "MatMul", "Reshape", "Split", "Squeeze", "Tile"})
 """Operators that inference checks whole once it knows all dimensions."""
 
+
+_MOST_TIMES = 2
+"""So often a dimension may count in a number that is near."""
 
 _MOST = 1 << 28
 """How many numbers a result may hold that is made without need: more may find no memory."""
@@ -128,14 +132,35 @@ _KEEPS_NUMBERS = frozenset({"Gather", "Identity", "Reshape", "Slice", "Squeeze",
 
 
 def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
-    """Whether a Range goes from a constant, which is near, to a dimension in constant steps."""
+    """Whether a Range goes from a constant to a dimension, both near, in constant steps."""
     start, limit, step = operands(node)
     if typing.dtype(limit) not in (ir.DataType.INT32, ir.DataType.INT64):
         return False
     given, by = only_number(start), only_number(step)
     if given is None or not by:
         return False
-    return abs(given) <= FARTHEST and is_dimension(limit)
+    return abs(given) <= FARTHEST and (is_dimension(limit) or _is_near(limit, typing))
+
+
+def _is_near(value: ir.Value, typing: Typing) -> bool:
+    """Whether a number is not much farther from 0 than dimensions are, like ``max(n - 1, 0)``."""
+    number = Folder(typing).number(value)
+    return number is not None and _has_near_parts(number)
+
+
+def _has_near_parts(number: Linear) -> bool:
+    parts = [(_inner(atom), count) for atom, count in number.terms]
+    return abs(number.constant) <= FARTHEST and all(
+        abs(count) <= _MOST_TIMES and inner is not None and all(map(_has_near_parts, inner))
+        for inner, count in parts
+    )
+
+
+def _inner(atom: Atom) -> Iterable[Linear] | None:
+    """Return the numbers that an atom is found by, None for one that may be any number."""
+    if isinstance(atom, Dim | Length):
+        return ()
+    return atom.members if isinstance(atom, Least | Greatest) else None
 
 
 def _counts_few(shape: ir.Value, typing: Typing) -> bool:

@@ -23,6 +23,7 @@ from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.number_order import is_nonnegative
+from passes.reading.one_place import row_taken
 from passes.reading.slice_bounds import Bounds, bounds_of, slice_of
 from passes.typing.value_types import Typing
 
@@ -208,6 +209,10 @@ def _places(
         size = None if made is None else made.number
     if isinstance(size, int):
         return size, []
+    taken = None if axis else row_taken(facts.evaluator, part)
+    if taken is not None:
+        number, count = taken
+        return 1, [(number + 1, count)]
     cut = slice_of(part, facts.evaluator, facts.iteration.body)
     if cut is None or cut[1].axis % rank != axis:
         return None, []

@@ -255,9 +255,8 @@ class Evaluator:
         if dims is None or not -len(dims) <= axis < len(dims):
             return False
         dim = dims[axis]
-        return isinstance(dim, int) or (
-            tensor not in self._inside and self._typing.is_same_number(dim)
-        )
+        is_told = not self._typing.may_follow(dim)
+        return isinstance(dim, int) or (tensor not in self._inside and is_told)
 
 
 def _is_fixed(size: Linear) -> bool:

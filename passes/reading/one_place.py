@@ -10,7 +10,7 @@ from passes.reading.integer_reads import FAR, NumberReader, size_along
 from passes.reading.integers import Linear
 from passes.reading.number_order import is_nonnegative
 
-__all__ = ["needs_one_number", "takes_one"]
+__all__ = ["needs_one_number", "row_taken", "takes_one"]
 
 
 def takes_one(start: Linear, end: Linear, step: Linear) -> bool:
@@ -62,20 +62,28 @@ def _fails_on_nothing(evaluator: NumberReader, node: ir.Node, vector: ir.Value) 
 
 
 def _takes_one_row(evaluator: NumberReader, value: ir.Value | None) -> bool:
-    """Whether a Slice along the first axis takes one row, and there is such a row.
+    """Whether a Slice along the first axis takes one row, and there is such a row."""
+    taken = row_taken(evaluator, value)
+    return taken is not None and evaluator.is_within(*taken)
 
-    A Slice of that from 0 on takes it, too: TensorFlow's exporter writes ``x[i][None]`` so.
+
+def row_taken(evaluator: NumberReader, value: ir.Value | None) -> tuple[Linear, Linear] | None:
+    """Return which row a Slice along the first axis takes, and of how many; None for another.
+
+    There is no such row where its number is not less than theirs. A Slice of one row from 0 on
+    takes it, too: TensorFlow's exporter writes ``x[i][None]`` so.
     """
     node = made_by(value, "Slice")
     if node is None or evaluator.number(optional_operand(node, 3)) != Linear(0):
-        return False
+        return None
     start, end = (evaluator.number(v) for v in node.inputs[1:3])
     step = Linear(1) if optional_operand(node, 4) is None else evaluator.number(node.inputs[4])
     if start is None or end is None or step is None:
-        return False
+        return None
     takes_first = start == Linear(0) and step == Linear(1) and is_nonnegative(end - 1)
-    if takes_first and _takes_one_row(evaluator, operand(node, 0)):
-        return True
+    inner = row_taken(evaluator, operand(node, 0)) if takes_first else None
+    if inner is not None:
+        return inner
     size = size_along(evaluator, operand(node, 0), 0)
     is_one = is_nonnegative(start) and takes_one(start, end, step)
-    return is_one and size is not None and evaluator.is_within(start, size)
+    return (start, size) if is_one and size is not None else None

@@ -25,7 +25,7 @@ from passes.site import MapSite
 from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.corrected_nodes import correct_nodes, counted_values
 from passes.typing.declared_types import erase_body, forget_element_symbols
-from passes.typing.determined_dims import BY_SHAPES, name_determined
+from passes.typing.determined_dims import DETERMINED, name_determined
 from passes.typing.inference import (
     infer,
     operators_in,
@@ -289,5 +289,5 @@ def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
         forget_element_symbols(typing, body, [d.dim_param for e in elements for d in e.shape.dim])
     for value, known in before.items():
         typing.set(value, known)
-    if typing.names_axes and not operators_in(body).isdisjoint(BY_SHAPES):
+    if typing.names_axes and not operators_in(body).isdisjoint(DETERMINED):
         name_determined(typing, body)

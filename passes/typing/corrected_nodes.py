@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -15,7 +16,7 @@ from passes.graph.graphs import (
     walk_nodes,
     with_subgraphs,
 )
-from passes.graph.whole_slices import takes_all
+from passes.graph.whole_slices import cutting_bounds, takes_all
 from passes.typing.corrections import axes_of_cut, counted_axis, pass_whole
 from passes.typing.protos import subgraph_pairs
 from passes.typing.stand_ins import (
@@ -48,11 +49,12 @@ def correct_nodes(
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
     as there are axes; of 10 places by a scale of 0.7 it makes 6, and onnxruntime 7. A Slice of all
-    that there is would get dimensions of new names, and one by unknown bounds, or a crop, knows
-    none at all, nor does a TopK of an unknown number. A Range up to a dimension gets a new name
-    for it. A pool that rounds up has too many windows below opset 22, some that begin behind the
-    image. An STFT of a signal of open length knows nothing. An Einsum takes for the size of an
-    axis the first that it meets, which may be a 1 that is spread.
+    that there is would get dimensions of new names, as would the axes that one leaves whole, and
+    one by unknown bounds, or a crop, knows none at all, nor does a TopK of an unknown number. A
+    Range up to a dimension gets a new name for it. A pool that rounds up has too many windows
+    below opset 22, some that begin behind the image. An STFT of a signal of open length knows
+    nothing. An Einsum takes for the size of an axis the first that it meets, which may be a 1 that
+    is spread.
 
     Args:
         graph: The graph.
@@ -78,12 +80,24 @@ def correct_nodes(
                 stand_in_pooled(node_proto)
         elif takes_all(node):
             pass_whole(node_proto)
+        elif (bounds := cutting_bounds(node)) is not None:
+            _name_cut_axes(node_proto, proto, bounds)
         elif (axes := axes_of_cut(node)) is not None:
             stand_in_cut(node_proto, axes)
         elif (counted := counted_axis(node)) is not None:
             tensor, axis = counted
             name = (outer or {}).get(tensor) or name_of(tensor)
             stand_in_counted(node_proto, name, axis)
+
+
+def _name_cut_axes(
+    node: onnx.NodeProto, graph: onnx.GraphProto, bounds: Sequence[np.ndarray]
+) -> None:
+    """Let a Slice name the axes alone that it cuts, by starts, ends, axes and steps."""
+    del node.input[1:]
+    for part, array in zip(("starts", "ends", "axes", "steps"), bounds, strict=True):
+        node.input.append(f"{node.output[0]}/{part}")
+        graph.initializer.append(onnx.numpy_helper.from_array(array, node.input[-1]))
 
 
 def _correct_resize(node: ir.Node, proto: onnx.NodeProto) -> None:

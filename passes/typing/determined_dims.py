@@ -1,8 +1,9 @@
-"""Dimensions that follow from those of other values, though nothing tells which number they are.
+"""Dimensions that are one number in the whole model, though nothing tells which number it is.
 
 What ``a [B] + b [C]`` has for a dimension is not known before the model runs, but where B and C
-are each one number in the whole model, so is the result. ONNX's inference gives it a name that
-proves nothing.
+are each one number in the whole model, so is the result. The same holds for whatever the main
+graph computes, which runs once, and for a ``Range(0, n, 1)`` of an n that stands there. ONNX's
+inference gives such a dimension a name that proves nothing.
 """
 
 from __future__ import annotations
@@ -14,19 +15,11 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.typing.value_types import Typing
 
-__all__ = ["BY_SHAPES", "name_determined"]
+__all__ = ["DETERMINED", "name_determined"]
 
-BY_SHAPES = frozenset(
-    [
-        "Add",
-        "And",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Concat",
-        "Div",
-        "Equal",
-        "Flatten",
+_BY_SHAPES = (
+    *("Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Concat", "Div", "Equal", "Flatten"),
+    *(
         "Greater",
         "GreaterOrEqual",
         "Less",
@@ -37,54 +30,61 @@ BY_SHAPES = frozenset(
         "Mod",
         "Mul",
         "Or",
-        "Pow",
-        "Reshape",
-        "Sub",
-        "Sum",
-        "Where",
-        "Xor",
-    ]
+    ),
+    *("Pow", "Sub", "Sum", "Where", "Xor"),
 )
-"""Operators whose result has a shape that follows from the shapes of their operands.
+"""Operators whose result has a shape that follows from the shapes of their operands."""
 
-That of a Reshape follows if its target is a constant.
-"""
+DETERMINED = dict.fromkeys(_BY_SHAPES, ()) | {
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Slice": (1, 2, 3, 4),
+    "Tile": (1,),
+}
+"""The same, and operators of which some operands decide the shape by what they hold: for each
+operator the positions of these."""
 
 
-def name_determined(typing: Typing, graph: ir.Graph) -> None:
-    """Let dimensions that follow from numbers of the whole model stand for one number each.
+def name_determined(typing: Typing, graph: ir.Graph, *, is_main: bool = False) -> None:
+    """Let dimensions that are one number in the whole model stand for one number each.
 
     Args:
         typing: The proven types of the graph and of all graphs in it.
         graph: A graph.
+        is_main: Whether it is the main graph, each value of which is computed once.
     """
-    _name(typing, graph, {})
+    if is_main:
+        typing.note_once(v for v in (*graph.inputs, *graph.initializers.values()))
+    _name(typing, graph, {}, is_main=is_main)
 
 
-def _name(typing: Typing, graph: ir.Graph, named: dict[str, str]) -> None:
+def _name(typing: Typing, graph: ir.Graph, named: dict[str, str], *, is_main: bool) -> None:
     for node in graph:
         for _, inner in subgraphs(node):
-            _name(typing, inner, dict(named))
+            _name(typing, inner, dict(named), is_main=False)
         for value in node.outputs if named else ():
             _rename(typing, value, named)
-        if _is_open(node, typing) and _is_determined(node, typing):
-            _give_names(typing, node.outputs[0], named)
-
-
-def _is_open(node: ir.Node, typing: Typing) -> bool:
-    """Whether an operator goes by shapes, and a dimension of its result has no name."""
-    if not is_operator(node, BY_SHAPES):
-        return False
-    dims = typing.dims(node.outputs[0])
-    return dims is not None and not all(map(typing.is_one_number, dims))
+        if is_main:
+            typing.note_once(node.outputs)
+        if is_main or _is_determined(node, typing):
+            for value in node.outputs:
+                _give_names(typing, value, named)
 
 
 def _is_determined(node: ir.Node, typing: Typing) -> bool:
     """Whether the shape of a result follows from numbers that are one in the whole model."""
-    given = list(node.inputs)
-    if node.op_type == "Reshape":
-        given = given[:1] if constant_value(node.inputs[1]) is not None else [None]
-    return all(v is not None and _is_settled(typing, v) for v in given)
+    if not is_operator(node, DETERMINED):
+        return False
+    decisive = DETERMINED[node.op_type]
+    return all(
+        _is_settled(typing, value)
+        if i not in decisive
+        else constant_value(value) is not None or typing.is_once(value)
+        for i, value in enumerate(node.inputs)
+        if value is not None
+    )
 
 
 def _is_settled(typing: Typing, value: ir.Value) -> bool:
@@ -101,12 +101,17 @@ def _rename(typing: Typing, value: ir.Value, named: dict[str, str]) -> None:
 
 
 def _give_names(typing: Typing, value: ir.Value, named: dict[str, str]) -> None:
+    """Name the open dimensions of a tensor; elements of a sequence differ in theirs."""
     known = typing[value]
+    if not isinstance(known.type, ir.TensorType) or not known.dims:
+        return
+    if all(map(typing.is_one_number, known.dims)):
+        return
     dims: list[int | str | None] = []
-    for axis, dim in enumerate(known.dims or ()):
+    for axis, dim in enumerate(known.dims):
         if not typing.is_one_number(dim):
             name = _new_name(typing, f"{value.name}.{axis}")
-            typing.name_dimension(name)
+            typing.name_dimension(name, is_made=True)
             if isinstance(dim, str):
                 named[dim] = name
             dim = name

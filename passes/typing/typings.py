@@ -28,7 +28,7 @@ from passes.typing.declared_types import (
     name_elements,
     show_views,
 )
-from passes.typing.determined_dims import BY_SHAPES, name_determined
+from passes.typing.determined_dims import DETERMINED, name_determined
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
     infer,
@@ -112,8 +112,8 @@ def _type_named(
         _join_symbols(typing, model.graph)
     if proven:
         forget_element_symbols(typing, model.graph)
-        if not present.isdisjoint(BY_SHAPES):
-            name_determined(typing, model.graph)
+        if not present.isdisjoint(DETERMINED):
+            name_determined(typing, model.graph, is_main=True)
     if model.functions:
         read_functions(typing, model, proto, inferred)
     return typing

@@ -75,7 +75,9 @@ class Typing:
         """
         self._types: dict[ir.Value, ValueType] = {}
         self._empty: set[ir.Value] = set()
+        self._once: set[ir.Value] = set()
         self._symbols = symbols
+        self._made: frozenset[str] = frozenset()
         self._names_axes = names_axes
 
     @property
@@ -85,11 +87,24 @@ class Typing:
 
     def derived(self) -> Typing:
         """Return an empty table in which symbols mean what they mean here."""
-        return Typing(self._symbols, names_axes=self._names_axes)
+        derived = Typing(self._symbols, names_axes=self._names_axes)
+        derived._made = self._made
+        return derived
 
-    def name_dimension(self, symbol: str) -> None:
-        """Let a symbol that no value has stand for one number in the whole model."""
+    def name_dimension(self, symbol: str, *, is_made: bool = False) -> None:
+        """Let a symbol that no value has stand for one number in the whole model.
+
+        Args:
+            symbol: The symbol.
+            is_made: Whether how the value is made may tell more of the number.
+        """
         self._symbols |= {symbol}
+        if is_made:
+            self._made |= {symbol}
+
+    def may_follow(self, dim: int | str | None) -> bool:
+        """Whether how a value is made may tell more of a dimension than its type does."""
+        return not self.is_same_number(dim) or dim in self._made
 
     def __getitem__(self, value: ir.Value) -> ValueType:
         """Return what is known of a value."""
@@ -110,6 +125,14 @@ class Typing:
     def is_said_empty(self, value: ir.Value) -> bool:
         """Whether inference says 0 of a dimension that is unknown here; a runtime believes it."""
         return value in self._empty
+
+    def note_once(self, values: Iterable[ir.Value]) -> None:
+        """Note that the model computes some values once: its main graph does."""
+        self._once.update(values)
+
+    def is_once(self, value: ir.Value) -> bool:
+        """Whether a value is known to be computed once, so that it is the same for all readers."""
+        return value in self._once
 
     def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
         """Give each new value the type of the old one, which it computes anew."""

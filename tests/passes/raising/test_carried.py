@@ -956,6 +956,37 @@ def test_a_buffer_gains_rows_of_one_tensor_whose_size_nothing_tells() -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
 
 
+@pytest.mark.parametrize("is_counted", [True, False], ids=["all_rows", "any_number"])
+def test_a_buffer_gains_rows_as_tensorflow_cuts_them(*, is_counted: bool) -> None:
+    given = "n = Squeeze (sizes)" if is_counted else "n = Identity (some)"
+    text = f"""g (float[N,4] x, float[3,4] start, int64 some) => (float[3,4] r, float[T,4] ys) {{
+        yes = Constant <value = bool {{1}}> ()  zero1 = Constant <value_ints = [0]> ()
+        one1 = Constant <value_ints = [1]> ()  far = Constant <value_ints = [1000000000]> ()
+        end = Constant <value = int64[1] {{9223372036854775807}}> ()
+        sizes = Shape <end = 1> (x)  {given}
+        r, ys = Loop (n, yes, start) <body = step (int64 i, bool go, float[3,4] s)
+            => (bool go2, float[3,4] s2, float[4] y) {{ go2 = Identity (go)
+            i1 = Unsqueeze (i, zero1)  row = Slice (x, i1, far, zero1, far)
+            e = Slice (row, zero1, far, zero1, one1)  rest = Slice (s, one1, end, zero1)
+            s2 = Concat <axis = 0> (rest, e)
+            y = ReduceMax <axes = [0], keepdims = 0> (s2) }}> }}"""
+    before = model(text)
+    found = read(before)
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((3, 4)).astype(np.float32)
+    sizes = (0, 1, 2, 9)
+    feeds_ = [
+        {
+            "x": rng.standard_normal((n, 4)).astype(np.float32),
+            "start": start,
+            "some": np.array(max(n - 1, 0)),
+        }
+        for n in sizes
+    ]
+    assert same(before, found.model, *feeds_) == len(feeds_)
+    assert found.loops == (not is_counted), [(d.path, d.reasons) for d in found.decisions]
+
+
 MISSES = {
     "buffer_that_shrinks": _miss(
         ROWS,

@@ -144,25 +144,26 @@ def test_what_it_does_not_compute_stays_a_loop(name: str) -> None:
 
 
 _ZEROS = """given = Slice (whole, one1, two1)  sizes = {}
-    zeros = Concat <axis = 0> (sizes, four1)  start = ConstantOfShape (zeros)"""
+    zeros = Concat <axis = 0> (sizes, four1)
+    start = ConstantOfShape <value = float[1] {{0.5}}> (zeros)"""
 
 
 @pytest.mark.parametrize(
     ("sizes", "operators"),
     [
         ("Max (given, zero1)", {"RNN"}),
-        ("Mul (given, more)", {"Loop"}),
-        ("Identity (more)", {"Loop"}),
+        ("Mul (given, more)", {"RNN"}),
+        ("Identity (more)", {"RNN"}),
     ],
 )
 def test_a_first_state_whose_batch_no_type_tells(sizes: str, operators: set[str]) -> None:
-    """That of the rows, or a number that is given, which may be another one."""
+    """That of the rows, or a number that is given: of 1 and 3 all become as many as the other."""
     prepare = _ZEROS.format(sizes)
     nodes = f"{_ROW}  {_STATE}  {_END}"
     text = cell_loop("counted", nodes, prepare=prepare, start="start", inputs="int64[1] more")
     before = model(text)
     found = read(before)
     batches = [(n, batch) for n in (0, 1, 5) for batch in (1, 3)]
-    feeds = [{**cell_feeds(*one), "more": np.array([1])} for one in batches]
+    feeds = [{**cell_feeds(*one), "more": np.array([k])} for one in batches for k in (1, 3)]
     assert same(before, found.model, *feeds, open_rows=True) >= len(feeds) // 2
     assert found.operators.keys() & {"Loop", "RNN", "GRU", "LSTM"} == operators

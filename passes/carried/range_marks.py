@@ -16,7 +16,14 @@ import onnx_ir as ir
 from passes.carried.joined import Joined
 from passes.graph.builder import END
 
-__all__ = ["Marked", "covered_places", "last_writers", "reached_places", "rows_of_writers"]
+__all__ = [
+    "Marked",
+    "covered_places",
+    "last_writers",
+    "places_in_range",
+    "reached_places",
+    "rows_of_writers",
+]
 
 _FLOAT = int(ir.DataType.FLOAT)
 _INT32 = int(ir.DataType.INT32)
@@ -153,6 +160,19 @@ def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -
         wide = builder.op("Unsqueeze", [own, builder.ints(*beside)]) if beside else own
         total = wide if total is None else builder.op("And", [total, wide])
     return total
+
+
+def places_in_range(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:
+    """Record positions along an axis, counted from where the range of each iteration begins.
+
+    They are ``[n, size]``. The first arguments are those of `covered_places`.
+    """
+    builder = joined.builder
+    size, positions = _positions(joined, tensor, axis)
+    assert one.start is not None
+    start = _within(joined, _bound(joined, one.start, size, 0), size)
+    own = builder.op("Slice", [start, builder.ints(1), builder.ints(END), builder.ints(0)])
+    return builder.op("Sub", [positions, own])
 
 
 def _reached(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:

@@ -1,0 +1,82 @@
+"""What belongs to each place of rows to which iterations write boxes of any size.
+
+The boxes of all iterations stand one behind the other in one table. Of the boxes ``[2, 2]`` and
+``[1, 3]`` the second begins at row 4 of it, and its position ``[0, 2]`` is row 6.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.joined import Joined
+from passes.carried.range_marks import Marked, places_in_range
+from passes.graph.builder import END
+
+__all__ = ["at_places"]
+
+
+def at_places(
+    joined: Joined,
+    tensor: ir.Value,
+    ranges: Sequence[Marked],
+    axes: Sequence[int],
+    table: ir.Value,
+    sizes: ir.Value,
+    flags: ir.Value,
+    kept: Sequence[ir.Value],
+    dtype: ir.DataType,
+) -> ir.Value:
+    """Record what is written to each place, zeros where nothing is: ``[n, b, c, .., *rest]``.
+
+    Args:
+        joined: Has the bounds of all iterations.
+        tensor: What is written to.
+        ranges: The range along each axis that is named.
+        axes: The axes along which each position has a value of its own.
+        table: The values of all iterations, ``[m, *rest]``.
+        sizes: How many there are of each iteration along each of the axes, ``[n, axes]``.
+        flags: Which places each iteration reaches, ``[n, b, c, ..]``.
+        kept: Which iterations have values in the table at all, each ``[n]``; all have to hold.
+        dtype: The element type.
+    """
+    builder, one = joined.builder, joined.builder.scalar(1)
+    columns = [
+        builder.op("Gather", [sizes, builder.scalar(at)], {"axis": 1}) for at in range(len(axes))
+    ]
+    many = functools.reduce(lambda a, b: builder.op("Mul", [a, b]), columns)
+    beside = list(range(1, len(ranges)))
+
+    def wide(value: ir.Value, axis: int | None = None) -> ir.Value:
+        others = [other for other in beside if other != axis]
+        return builder.op("Unsqueeze", [value, builder.ints(*others)]) if others else value
+
+    for flag in kept:
+        many = builder.op("Where", [flag, many, builder.scalar(0)])
+        flags = builder.op("And", [flags, wide(flag)])
+    starts = builder.op("CumSum", [many, builder.scalar(0)], {"exclusive": 1})
+    place: ir.Value | None = None
+    for axis, size in zip(axes, columns, strict=True):
+        own = wide(places_in_range(joined, tensor, ranges[axis], axis), axis)
+        # one position is written to all places
+        last = wide(builder.op("Sub", [size, one]))
+        own = builder.op("Where", [builder.op("Less", [own, last]), own, last])
+        if place is not None:
+            own = builder.op("Add", [builder.op("Mul", [place, wide(size)]), own])
+        place = own
+    assert place is not None
+    place = builder.op("Add", [builder.op("Add", [place, wide(starts)]), one])
+    place = builder.op("Where", [flags, place, builder.scalar(0)])
+    return builder.op("Gather", [_with_spare(joined, table, dtype), place], {"axis": 0})
+
+
+def _with_spare(joined: Joined, table: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """Record a row of zeros in front of a table."""
+    builder = joined.builder
+    rest = builder.op("Slice", [builder.op("Shape", [table]), builder.ints(1), builder.ints(END)])
+    shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+    spare = builder.op("Expand", [builder.constant(np.zeros((), dtype.numpy())), shape])
+    return builder.op("Concat", [spare, table], {"axis": 0})

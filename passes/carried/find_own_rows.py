@@ -85,11 +85,13 @@ class _OwnReader(WriteReader[OwnWrite]):
         self, node: ir.Node, columns: Sequence[Column], ranges: Sequence[Range]
     ) -> OwnWrite | None:
         """Return a write of one number, or row, or of a box; it may be joined to what is there."""
+        named = max(at for at, one in enumerate(ranges) if one.start is not None) + 1
+        columns, ranges = columns[:named], ranges[:named]
         wide = [at for at, one in enumerate(columns) if not one.is_point]
         value, join, is_second = self.one_row(node, columns), "", False
         if value is None or not self.is_free(value):
             joins = self._joined(node, ranges, len(wide))
-            value = self._value(node, wide) if joins is None else joins[0]
+            value = self._value(node, len(wide) + self.rank - named) if joins is None else joins[0]
             join, is_second = ("", False) if joins is None else joins[1:]
         rank = None if value is None else self.facts.evaluator.rank(value)
         if value is None or rank is None or not self.is_free(value):
@@ -136,20 +138,14 @@ class _OwnReader(WriteReader[OwnWrite]):
             for v, w in pairs
         )
 
-    def _value(self, node: ir.Node, wide: Sequence[int]) -> ir.Value | None:
-        """Return the box that is written, perhaps before it is expanded."""
+    def _value(self, node: ir.Node, rank: int) -> ir.Value | None:
+        """Return the box that is written, of some rank, perhaps before it is expanded."""
         updates, scope = skip_identities(operand(node, 2)), self.facts.scope
         value, evaluator = through(updates, ["Reshape"], scope), self.facts.evaluator
-        rank = evaluator.rank(operand(node, 0)) or self.rank
-        named = (evaluator.dims(operand(node, 1)) or (None,))[-1]
-        if not isinstance(named, int):
-            return None
-        whole = len(wide) + rank - named
         made = made_by(value, "Expand", body=scope)
         if made is not None:
-            return skip_identities(operand(made, 0)) if evaluator.rank(value) == whole else None
-        is_as_given = value is updates or len(wide) == 1
-        return value if is_as_given and evaluator.rank(value) == whole else None
+            return skip_identities(operand(made, 0)) if evaluator.rank(value) == rank else None
+        return value if value is updates and evaluator.rank(value) == rank else None
 
     def _box(
         self, value: ir.Value, axes: Sequence[int], ranges: Sequence[Range], *, is_joined: bool

@@ -165,11 +165,13 @@ def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -
 def places_in_range(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:
     """Record positions along an axis, counted from where the range of each iteration begins.
 
-    They are ``[n, size]``. The first arguments are those of `covered_places`.
+    They are ``[n, size]``, or ``[1, size]`` where it is all of the axis. The first arguments are
+    those of `covered_places`.
     """
     builder = joined.builder
     size, positions = _positions(joined, tensor, axis)
-    assert one.start is not None
+    if one.start is None:
+        return builder.op("Unsqueeze", [positions, builder.ints(0)])
     start = _within(joined, _bound(joined, one.start, size, 0), size)
     own = builder.op("Slice", [start, builder.ints(1), builder.ints(END), builder.ints(0)])
     return builder.op("Sub", [positions, own])

@@ -6,16 +6,17 @@ PyTorch reads ``s[i, :n]`` as a Gather of row ``i`` and a Slice of that.
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.carried.range_reads import Range
 from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 
-__all__ = ["Bounds", "box_of", "is_one", "span_of"]
+__all__ = ["Bounds", "box_of", "is_box", "is_one", "span_of"]
 
 Bounds = dict[int, tuple[ir.Value, ir.Value | None]]
 """The start and the end of the range along each axis that is cut; no end for one place."""
@@ -76,6 +77,17 @@ def _sliced(
     bounds = bounds_of(node, facts.evaluator)
     is_whole = bounds is not None and bounds.is_whole
     return axis, None if is_whole else (start, end)
+
+
+def is_box(ranges: Sequence[Range], box: Bounds, facts: LoopFacts) -> bool:
+    """Whether a box that is read is the one that some ranges name."""
+    named = {at: (r.start, r.end) for at, r in enumerate(ranges) if r.start is not None}
+    if named.keys() != box.keys():
+        return False
+    pairs = [pair for at in box for pair in zip(named[at], box[at], strict=True)]
+    return all(
+        v is w or (v is not None and w is not None and is_one(v, w, facts)) for v, w in pairs
+    )
 
 
 def is_one(one: ir.Value, other: ir.Value, facts: LoopFacts) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.carried.boxes import box_of, is_one
+from passes.carried.boxes import box_of, is_box
 from passes.carried.columns import Column
 from passes.carried.joined import covers
 from passes.carried.own_rows import OwnRows, OwnWrite
@@ -121,22 +121,9 @@ class _OwnReader(WriteReader[OwnWrite]):
         if self.facts.evaluator.rank(read) != wide + self.rank - len(ranges):
             return None
         box = box_of(read, skip_identities(operand(node, 0)), self.facts, self.rank)
-        if box is None or not self._is_box(ranges, box):
+        if box is None or not is_box(ranges, box, self.facts):
             return None
         return path[1][0], made.op_type, path[0] == 1
-
-    def _is_box(
-        self, ranges: Sequence[Range], box: dict[int, tuple[ir.Value, ir.Value | None]]
-    ) -> bool:
-        """Whether a box that is read is the one that is written."""
-        named = {at: (r.start, r.end) for at, r in enumerate(ranges) if r.start is not None}
-        if named.keys() != box.keys():
-            return False
-        pairs = [p for at in box for p in zip(named[at], box[at], strict=True)]
-        return all(
-            v is w or (v is not None and w is not None and is_one(v, w, self.facts))
-            for v, w in pairs
-        )
 
     def _value(self, node: ir.Node, rank: int) -> ir.Value | None:
         """Return the box that is written, of some rank, perhaps before it is expanded."""

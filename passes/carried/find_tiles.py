@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.boxes import box_of, is_one, span_of
+from passes.carried.boxes import box_of, is_box, is_one, span_of
 from passes.carried.columns import Column, find_columns
 from passes.carried.joins import find_join
 from passes.carried.pattern import FLOATS, Term, dependent_values
@@ -116,19 +116,7 @@ def _sliced_box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) 
 def _are(columns: Sequence[Column], box: _Box, carried: Carried, facts: LoopFacts) -> bool:
     """Whether places are those of a box."""
     found = find_ranges(columns, {carried.inner}, carried.initial, facts.scope, facts.evaluator)
-    if found is None or max(box) >= len(columns):
-        return False
-    for axis, one in enumerate(found[0]):
-        if one.start is None:
-            is_same = axis not in box
-        else:
-            bounds = (one.start, one.end)
-            pairs = zip(bounds, box.get(axis, ()), strict=False)
-            known = [v is not None and is_one(v, w, facts) for v, w in pairs]
-            is_same = len(known) == len(bounds) and all(known)
-        if not is_same:
-            return False
-    return True
+    return found is not None and is_box(found[0], dict(box), facts)
 
 
 def _fits(

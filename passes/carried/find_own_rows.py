@@ -100,7 +100,8 @@ class _OwnReader(WriteReader[OwnWrite]):
         if beside > len(wide):
             return None
         if beside > 0:
-            made = self._box(value, wide[len(wide) - beside :], ranges, is_joined=bool(join))
+            axes, updates = wide[len(wide) - beside :], operand(node, 2)
+            made = self._box(value, axes, ranges, updates, is_joined=bool(join))
         else:
             one = self.one_for_all(value, ranges)
             made = None if one is None else OwnWrite(one.ranges, one.number, one.term)
@@ -135,15 +136,24 @@ class _OwnReader(WriteReader[OwnWrite]):
         return value if value is updates and evaluator.rank(value) == rank else None
 
     def _box(
-        self, value: ir.Value, axes: Sequence[int], ranges: Sequence[Range], *, is_joined: bool
+        self,
+        value: ir.Value,
+        axes: Sequence[int],
+        ranges: Sequence[Range],
+        updates: ir.Value,
+        *,
+        is_joined: bool,
     ) -> OwnWrite | None:
         """Return the write of a value for each position along some axes.
 
         None where an iteration writes as many as any other one: a scatter of these takes less.
         """
         dims, count = self.typing.dims(value), len(axes)
-        if dims is None or not covers(self.typing, self.carried.initial, dims[count:]):
+        if dims is None:
             return None
+        is_proven = covers(self.typing, self.carried.initial, dims[count:])
+        if not is_proven and (count > 1 or is_joined or value is not skip_identities(updates)):
+            return None  # that it is not expanded to each place is proven when all types are known
         if not is_joined and all(isinstance(dim, int) for dim in dims[:count]):
             return None
         zero, many = added_integers(0), added_integers(count)

@@ -11,7 +11,7 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.box_rows import at_places
-from passes.carried.joined import Joined, unknown_rank
+from passes.carried.joined import Joined, covers, unknown_rank
 from passes.carried.pattern import Term
 from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
@@ -170,7 +170,7 @@ class OwnRows(RangedWrites):
         one: OwnWrite,
         initial: ir.Value,
         flags: ir.Value | None,
-        rest: int,
+        behind: int,
     ) -> ir.Value:
         """Record what is written to the places of all rows."""
         if one.term is None:
@@ -178,10 +178,14 @@ class OwnRows(RangedWrites):
         written = joined.values[one.term]
         if one.sizes is not None:
             assert flags is not None
+            dims, is_line = joined.types[one.term].dims, len(one.axes) == 1
+            rest = None if dims is None else dims[1:]
+            if is_line and not covers(joined.typing, self.carried.initial, rest):
+                raise self.more_than_a_row()
             sizes, kept = joined.values[one.sizes], [joined.values[at] for at in self.flags]
             how = (one.ranges, one.axes, written, sizes, flags, kept, self.dtype)
             return at_places(joined, initial, *how)
-        beside = len(one.ranges) - 1 + rest - self.check_row(joined, one)
+        beside = len(one.ranges) - 1 + behind - self.check_row(joined, one)
         if not beside:
             return written
         axes = joined.builder.ints(*range(1, 1 + beside))

@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.columns import Column, find_columns
+from passes.carried.columns import Column, find_columns, find_listed_columns
 from passes.carried.pattern import Term, dependent_values
 from passes.carried.range_marks import Marked
 from passes.carried.range_reads import Range, find_ranges
@@ -86,7 +86,8 @@ class WriteReader(abc.ABC, Generic[_Write]):
     def _read(self, node: ir.Node) -> bool:
         """Read one write; return whether it is one."""
         evaluator = self.facts.evaluator
-        columns = find_columns(operand(node, 1), self.facts.scope, evaluator)
+        given = operand(node, 1), self.facts.scope, evaluator
+        columns = find_columns(*given) or find_listed_columns(*given)
         if columns is None or len(columns) > self.rank:
             return False
         initial = self.carried.initial

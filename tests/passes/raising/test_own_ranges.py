@@ -19,7 +19,7 @@ INPUTS = (
     "int64[N] first, int64[N] last, int64[N] left, int64[N] right, float[N] v, float[N,3] w, "
     "float[N,L,3] x, float[N,L,M] images, int64[N] k, bool[N] p, int64[C] offsets, "
     "float[T,3] packed, float[K,L,3] start, float[L,K,3] turned, float[K,L,M] boxes, "
-    "float[L,M,K] behind, bool[K,L] marks, int64[K,L] ids, float[K,L] table, float[L,K] columns"
+    "float[L,M,K] behind, float[N,L,M,3] deep, float[K,L,M,3] wide, bool[K,L] marks, int64[K,L] ids, float[K,L] table, float[L,K] columns"
 )
 
 
@@ -82,6 +82,16 @@ PACKED = """next = Add (i, one)  o0 = Gather <axis = 0> (offsets, i)  o = Unsque
 
 JOIN = "q = {} (old, m)"
 
+LISTED = """next = Add (i, one)  o0 = Gather <axis = 0> (offsets, i)
+            d0 = Gather <axis = 0> (offsets, next)  many = Sub (d0, o0)  d1 = Unsqueeze (d0, zero1)
+            o1 = Unsqueeze (o0, zero1)  many1 = Unsqueeze (many, zero1)
+            own = Cast <to = 6> (i)  most = Cast <to = 6> (many)
+            place = Expand (own, many1)  across = Range (zero32, most, one32)
+            left1 = Unsqueeze (place, one1)  right1 = Unsqueeze (across, one1)
+            both = Concat <axis = 1> (left1, right1)  places = Cast <to = 7> (both)"""
+FILLED = "u = Expand (m, many1)  s2 = ScatterND (s, places, u)"
+GIVEN = """x0 = Gather <axis = 0> (x, i)  u = Slice (x0, zero1, many1, zero1)
+            s2 = ScatterND (s, places, u)"""
 Y = ("float[K,L,3]", "start")
 WRITES = {
     "mask": ("bool[K,L]", "marks", f"{ROW} {back('truth')}"),
@@ -103,6 +113,14 @@ WRITES = {
         f"""x0 = Gather <axis = 0> (images, i)  x1 = Gather <axis = 0> (x0, zero)
             m = Slice (x1, b, f, zero1)  {BOX} {back("m")}""",
     ),
+    "boxes of rows": (
+        "float[K,L,M,3]",
+        "wide",
+        f"""x0 = Gather <axis = 0> (deep, i)  x1 = Slice (x0, a, e, zero1)
+            m = Slice (x1, b, f, one1)  {BOX} {back("m")}""",
+    ),
+    "a list of places": ("float[K,L]", "table", f"{V} {LISTED} {FILLED}"),
+    "rows for a list of places": (*Y, f"{LISTED} {GIVEN}"),
     "parts of one tensor": (
         *Y,
         f"{PACKED} {ROW} {back('m')}".replace("(q0, a, e,", "(q0, zero1, much,").replace(
@@ -160,6 +178,8 @@ def feeds(length: int, seed: int = 0) -> Mapping[str, np.ndarray]:
         "turned": floats(size, rows, 3),
         "boxes": floats(rows, size, other),
         "behind": floats(size, other, rows),
+        "deep": floats(length, size, other, 3),
+        "wide": floats(rows, size, other, 3),
         "marks": rng.random((rows, size)) < 0.5,
         "ids": rng.integers(-9, 9, (rows, size)),
         "table": floats(rows, size),
@@ -229,6 +249,14 @@ def test_one_write_after_another() -> None:
         two = two.replace(f", {name},", f", {name}_2,")
     two = two.replace("ScatterND (s,", "ScatterND (s1,")
     prove(loop(*Y, f"{one}\n            {two}"))
+
+
+def test_a_list_of_places_counted_from_the_end() -> None:
+    """Places are no range then: -2 and -1 are behind what 0 to 2 reaches."""
+    end = LISTED.replace("Range (zero32, most,", "Range (below, zero32,").replace(
+        "place =", "below = Neg (most)  place ="
+    )
+    prove(loop("float[K,L]", "table", f"{V} {end} {FILLED}"))
 
 
 MISSES = {

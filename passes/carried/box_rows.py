@@ -26,7 +26,7 @@ def at_places(
     axes: Sequence[int],
     table: ir.Value,
     sizes: ir.Value,
-    flags: ir.Value,
+    flags: ir.Value | None,
     kept: Sequence[ir.Value],
     dtype: ir.DataType,
 ) -> ir.Value:
@@ -39,7 +39,7 @@ def at_places(
         axes: The axes along which each position has a value of its own.
         table: The values of all iterations, ``[m, *rest]``.
         sizes: How many there are of each iteration along each of the axes, ``[n, axes]``.
-        flags: Which places each iteration reaches, ``[n, b, c, ..]``.
+        flags: Which places each iteration reaches, ``[n, b, c, ..]``; None for all.
         kept: Which iterations have values in the table at all, each ``[n]``; all have to hold.
         dtype: The element type.
     """
@@ -56,7 +56,7 @@ def at_places(
 
     for flag in kept:
         many = builder.op("Where", [flag, many, builder.scalar(0)])
-        flags = builder.op("And", [flags, wide(flag)])
+        flags = wide(flag) if flags is None else builder.op("And", [flags, wide(flag)])
     starts = builder.op("CumSum", [many, builder.scalar(0)], {"exclusive": 1})
     place: ir.Value | None = None
     for axis, size in zip(axes, columns, strict=True):
@@ -69,7 +69,8 @@ def at_places(
         place = own
     assert place is not None
     place = builder.op("Add", [builder.op("Add", [place, wide(starts)]), one])
-    place = builder.op("Where", [flags, place, builder.scalar(0)])
+    if flags is not None:
+        place = builder.op("Where", [flags, place, builder.scalar(0)])
     return builder.op("Gather", [_with_spare(joined, table, dtype), place], {"axis": 0})
 
 

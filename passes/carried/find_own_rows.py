@@ -46,7 +46,7 @@ def find_own_rows(
     axis = next((at for at, _ in enumerate(reader.columns[0]) if _is_own(reader, at)), None)
     if axis is None:
         return None
-    is_open = any(map(_is_open, reader.columns))
+    is_open = any(map(_is_open, reader.columns, reader.writes))
     if not (is_open or is_last or len(reader.columns) > 1):
         return None
     index = reader.columns[0][axis].start
@@ -68,9 +68,11 @@ def _is_own(reader: _OwnReader, axis: int) -> bool:
     return is_named and all(one.is_point and one.start == index for one in own)
 
 
-def _is_open(columns: Sequence[Column]) -> bool:
-    """Whether it is not known how many places an iteration writes to."""
-    return any(column.size is None for column in columns if not column.is_point)
+def _is_open(columns: Sequence[Column], one: OwnWrite) -> bool:
+    """Whether it is not known how many places an iteration writes to, beside all of one axis."""
+    wide = [column for column in columns if not column.is_point]
+    bounded = [c for c, r in zip(columns, one.ranges, strict=False) if r.end is not None]
+    return any(c.size is None for c in (wide if len(wide) > 1 else bounded))
 
 
 def _turned(one: OwnWrite, axis: int) -> OwnWrite:

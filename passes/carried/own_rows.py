@@ -177,7 +177,6 @@ class OwnRows(RangedWrites):
             return self.fixed(joined.builder, one)
         written = joined.values[one.term]
         if one.sizes is not None:
-            assert flags is not None
             dims, is_line = joined.types[one.term].dims, len(one.axes) == 1
             rest = None if dims is None else dims[1:]
             if is_line and not covers(joined.typing, self.carried.initial, rest):

@@ -1,4 +1,4 @@
-"""What belongs to each place of rows to which iterations write boxes of any size.
+"""Which places of its own row an iteration reaches, and what of a box belongs to each.
 
 The boxes of all iterations stand one behind the other in one table. Of the boxes ``[2, 2]`` and
 ``[1, 3]`` the second begins at row 4 of it, and its position ``[0, 2]`` is row 6.
@@ -13,10 +13,59 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.range_marks import Marked, places_in_range
+from passes.carried.range_marks import Marked, counted_bound, places_along, within_axis
 from passes.graph.builder import END
 
-__all__ = ["at_places"]
+__all__ = ["at_places", "reached_places"]
+
+
+def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -> ir.Value | None:
+    """Record which places of its own row each iteration reaches, ``[n, b, c, ..]``.
+
+    None where it is all of it. The first axis has no range: each iteration has one position of
+    its own there.
+
+    Args:
+        joined: Has the bounds of all iterations.
+        tensor: What is written to.
+        ranges: The range along each axis that is named; one without a start begins with the axis.
+    """
+    builder, total = joined.builder, None
+    for axis, one in enumerate(ranges):
+        if one.start is None and one.end is None:
+            continue
+        own = _reached(joined, tensor, one, axis)
+        beside = [other for other in range(1, len(ranges)) if other != axis]
+        wide = builder.op("Unsqueeze", [own, builder.ints(*beside)]) if beside else own
+        total = wide if total is None else builder.op("And", [total, wide])
+    return total
+
+
+def _reached(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:
+    """Record which positions along an axis each iteration reaches, ``[n, size]``."""
+    builder = joined.builder
+    size, positions = places_along(joined, tensor, axis)
+    if one.end is None:
+        assert one.start is not None
+        return builder.op("Equal", [positions, counted_bound(joined, one.start, size)])
+    is_before = builder.op("Less", [positions, counted_bound(joined, one.end, size)])
+    if one.start is None:
+        return is_before
+    start = counted_bound(joined, one.start, size)
+    return builder.op("And", [builder.op("GreaterOrEqual", [positions, start]), is_before])
+
+
+def _places_in_range(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:
+    """Record positions along an axis, counted from where the range of each iteration begins.
+
+    They are ``[n, size]``, or ``[1, size]`` where all ranges begin with the axis.
+    """
+    builder = joined.builder
+    size, positions = places_along(joined, tensor, axis)
+    if one.start is None:
+        return builder.op("Unsqueeze", [positions, builder.ints(0)])
+    start = within_axis(joined, counted_bound(joined, one.start, size), size)
+    return builder.op("Sub", [positions, start])
 
 
 def at_places(
@@ -60,7 +109,7 @@ def at_places(
     starts = builder.op("CumSum", [many, builder.scalar(0)], {"exclusive": 1})
     place: ir.Value | None = None
     for axis, size in zip(axes, columns, strict=True):
-        own = wide(places_in_range(joined, tensor, ranges[axis], axis), axis)
+        own = wide(_places_in_range(joined, tensor, ranges[axis], axis), axis)
         # one position is written to all places
         last = wide(builder.op("Sub", [size, one]))
         own = builder.op("Where", [builder.op("Less", [own, last]), own, last])

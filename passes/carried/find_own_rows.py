@@ -109,6 +109,13 @@ class _OwnReader(WriteReader[OwnWrite]):
             made = None if one is None else OwnWrite(one.ranges, one.number, one.term)
         return made and dataclasses.replace(made, join=join, is_second=is_second)
 
+    def marked(self, ranges: Sequence[Range]) -> tuple[Marked, ...]:
+        """Return which terms bound the range along each axis; none where it begins with it."""
+        evaluator = self.facts.evaluator
+        starts = [None if r.end and evaluator.integer(r.start) == 0 else r.start for r in ranges]
+        pairs = zip(starts, ranges, strict=True)
+        return tuple(Marked(self.bound(start), self.bound(r.end)) for start, r in pairs)
+
     def _joined(
         self, node: ir.Node, ranges: Sequence[Range], wide: int
     ) -> tuple[ir.Value, str, bool] | None:

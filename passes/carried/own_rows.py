@@ -10,10 +10,9 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.box_rows import at_places
+from passes.carried.box_rows import at_places, reached_places
 from passes.carried.joined import Joined, covers, unknown_rank
 from passes.carried.pattern import Term
-from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
 from passes.graph.builder import END
@@ -49,7 +48,8 @@ class OwnRows(RangedWrites):
     """Writes that name one axis by the number of the iteration; see `RangedWrites`.
 
     Attributes:
-        writes: The writes of an iteration, in order, with that axis in front.
+        writes: The writes of an iteration, in order, with that axis in front; a range without a
+            start begins with its axis.
         index: The row of an iteration.
         axis: The axis that rows are numbered along.
         flags: The terms that say whether an iteration writes at all; all have to hold.

@@ -145,9 +145,10 @@ class WriteReader(abc.ABC, Generic[_Write]):
 
     def marked(self, ranges: Sequence[Range]) -> tuple[Marked, ...]:
         """Return which terms bound the range along each axis."""
-        return tuple(Marked(self._bound(r.start), self._bound(r.end)) for r in ranges)
+        return tuple(Marked(self.bound(r.start), self.bound(r.end)) for r in ranges)
 
-    def _bound(self, value: ir.Value | None) -> int | None:
+    def bound(self, value: ir.Value | None) -> int | None:
+        """Return the number of the term of a bound, None if there is none."""
         return None if value is None else self.term(value)
 
     def _fixed(self, value: ir.Value) -> np.ndarray | ir.Value | None:

@@ -87,7 +87,9 @@ class _OwnReader(WriteReader[OwnWrite]):
         self, node: ir.Node, columns: Sequence[Column], ranges: Sequence[Range]
     ) -> OwnWrite | None:
         """Return a write of one number, or row, or of a box; it may be joined to what is there."""
-        named = max(at for at, one in enumerate(ranges) if one.start is not None) + 1
+        named = 1 + max((at for at, r in enumerate(ranges) if r.start is not None), default=-1)
+        if not named:
+            return None
         columns, ranges = columns[:named], ranges[:named]
         wide = [at for at, one in enumerate(columns) if not one.is_point]
         value, join, is_second = self.one_row(node, columns), "", False

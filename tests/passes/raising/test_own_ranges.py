@@ -251,6 +251,12 @@ def test_one_write_after_another() -> None:
     prove(loop(*Y, f"{one}\n            {two}"))
 
 
+def test_all_of_a_tensor() -> None:
+    body = f"""{V} {counted(0, "down")}  places = Unsqueeze (down, minus1)
+            size_of_grid = Shape (down)  like = Identity (h)  {back("m")}"""
+    prove(loop("float[K,L]", "table", body))
+
+
 def test_a_list_of_places_counted_from_the_end() -> None:
     """Places are no range then: -2 and -1 are behind what 0 to 2 reaches."""
     end = LISTED.replace("Range (zero32, most,", "Range (below, zero32,").replace(

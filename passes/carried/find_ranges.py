@@ -43,6 +43,8 @@ class _RangeReader(WriteReader[One]):
         self, node: ir.Node, columns: Sequence[Column], ranges: Sequence[Range]
     ) -> One | None:
         """Return a write of one number or row, or of one for each position of a range."""
+        if all(one.start is None for one in ranges):
+            return None  # all of the tensor
         given = self.one_row(node, columns)
         if given is not None:
             return self.one_for_all(given, ranges)

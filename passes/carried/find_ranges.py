@@ -21,7 +21,7 @@ __all__ = ["find_range_write"]
 
 def find_range_write(carried: Carried, facts: LoopFacts, typing: Typing) -> RangeWrite | None:
     """Return the ranges of a carried tensor that each iteration writes one number or row to."""
-    reader = _RangeReader(carried, facts, typing)
+    reader = _RangeWriteReader(carried, facts, typing)
     if not reader.read_all():
         return None
     if all(c.is_point for columns in reader.columns for c in columns):
@@ -38,7 +38,7 @@ def _grows(columns: Sequence[Column]) -> bool:
     return any(start is not None and start.coefficient(ITERATION) for start in starts)
 
 
-class _RangeReader(WriteReader[One]):
+class _RangeWriteReader(WriteReader[One]):
     def write_of(
         self, node: ir.Node, columns: Sequence[Column], ranges: Sequence[Range]
     ) -> One | None:

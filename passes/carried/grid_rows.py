@@ -15,11 +15,11 @@ from passes.graph.made import made_by, operand, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 
-__all__ = ["Rest", "picked_rows", "places_of", "rows_of", "shape_of_rows", "unshaped"]
+__all__ = ["AxesBehind", "picked_rows", "places_of", "rows_of", "shape_of_rows", "unshaped"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Rest:
+class AxesBehind:
     """The axes of a carried tensor behind those along which places are named."""
 
     inner: ir.Value
@@ -74,7 +74,7 @@ def places_of(columns: Sequence[Column], wide: Column) -> tuple[ir.Value, list[i
 
 
 def rows_of(
-    updates: ir.Value, wide: Column, rest: Rest, body: ir.Graph | Scope, evaluator: Evaluator
+    updates: ir.Value, wide: Column, rest: AxesBehind, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[ir.Value, list[ir.Node]]:
     """Return a list of rows, ``[n, ..]``, and what computes it.
 
@@ -95,7 +95,9 @@ def rows_of(
     return rows.outputs[0], [*picked, *nodes, rows]
 
 
-def _keeps_rows(value: ir.Value, updates: ir.Value, rest: Rest, evaluator: Evaluator) -> bool:
+def _keeps_rows(
+    value: ir.Value, updates: ir.Value, rest: AxesBehind, evaluator: Evaluator
+) -> bool:
     """Whether a value is written row by row as it is, whatever it was reshaped to."""
     if value is skip_identities(updates):
         return True
@@ -105,7 +107,7 @@ def _keeps_rows(value: ir.Value, updates: ir.Value, rest: Rest, evaluator: Evalu
     return own[1:] == whole[rest.named :] and None not in own[1:]
 
 
-def shape_of_rows(wide: Column, rest: Rest) -> tuple[ir.Value, list[ir.Node]]:
+def shape_of_rows(wide: Column, rest: AxesBehind) -> tuple[ir.Value, list[ir.Node]]:
     """Return the shape of a list of rows, ``[n, ..]``, and what computes it."""
     nodes = [added("Shape", [wide.root])]
     if rest.rank > rest.named:

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from passes.carried.boxes import box_of, is_box
 from passes.carried.columns import Column, as_numbers, find_columns
 from passes.carried.grid_rows import (
-    Rest,
+    AxesBehind,
     picked_rows,
     places_of,
     rows_of,
@@ -88,7 +88,7 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
         return None
     if len(wide) > 1:
         return SliceWrite(indices, updates, "stacked", (), *own)
-    rest = Rest(inner, len(columns), rank, evaluator)
+    rest = AxesBehind(inner, len(columns), rank, evaluator)
     if wide:
         places, nodes = places_of(columns, wide[0])
         rows, more = rows_of(updates, wide[0], rest, body, evaluator)
@@ -134,7 +134,7 @@ def _joined_slice(
     size = evaluator.rank(joins.delta)
     if box is None or not is_box(ranges[0], box, facts) or size is None or size > own:
         return None
-    rest = Rest(inner, len(columns), rank, evaluator)
+    rest = AxesBehind(inner, len(columns), rank, evaluator)
     columns, constants = as_numbers(columns)
     places, nodes = places_of(columns, wide[0])
     shape, more = shape_of_rows(wide[0], rest)

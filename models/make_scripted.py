@@ -256,6 +256,54 @@ def sessions(n: int) -> tuple[Tensor, ...]:
     return torch.randn(n), torch.randint(0, 2, (n,))
 
 
+class PaddedBatch(nn.Module):
+    """Rows of clips as one padded batch with a mask; they attend to those of their own clip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ask, self.answer = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, rows: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        count = offsets.size(0) - 1
+        longest = int((offsets[1:] - offsets[:-1]).max())
+        padded = torch.zeros(count, longest, 4)
+        mask = torch.ones(count, longest, dtype=torch.bool)
+        for i in range(count):
+            clip = rows[int(offsets[i]) : int(offsets[i + 1])]
+            padded[i, : clip.size(0)] = clip - clip.mean(0)
+            mask[i, : clip.size(0)] = False
+        scores = self.ask(padded) @ self.answer(padded).transpose(1, 2)
+        scores = scores.masked_fill(mask.unsqueeze(1), -1e9)
+        return torch.softmax(scores, -1) @ padded, mask
+
+
+class NestedImages(nn.Module):
+    """Images of any size in one batch, as DETR's nested tensor has them: copied, and masked."""
+
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        batch = torch.zeros_like(images)
+        mask = torch.ones(images.size(0), images.size(2), images.size(3), dtype=torch.bool)
+        for i in range(images.size(0)):
+            image = images[i, :, : int(sizes[i, 0]), : int(sizes[i, 1])]
+            image = image * 2.0 - 1.0
+            pad_image = batch[i]
+            pad_image[: image.shape[0], : image.shape[1], : image.shape[2]].copy_(image)
+            mask[i, : image.shape[1], : image.shape[2]] = False
+        return batch, mask
+
+
+class SpanCounts(nn.Module):
+    """Add up weights in columns, each as far as its span reaches."""
+
+    def forward(self, weights: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+        total = torch.zeros(9, ends.size(0))
+        first = torch.ones(6, ends.size(0))
+        for i in range(ends.size(0)):
+            total[: int(ends[i]), i] += weights[i, : int(ends[i])]
+            first[:3, i] += weights[i, 0]
+        return total, first
+
+
 def steps(n: int) -> tuple[Tensor, ...]:
     return (torch.randn(n + 2, n, 6),)
 
@@ -282,6 +330,20 @@ def labelled(n: int) -> tuple[Tensor, ...]:
     return torch.randn(n), torch.randint(0, 5, (n,))
 
 
+def padded(n: int) -> tuple[Tensor, ...]:
+    ends = torch.cumsum(torch.randint(1, 8, (n,)), 0)
+    return torch.randn(int(ends[-1]), 4), torch.cat([torch.zeros(1, dtype=torch.int64), ends])
+
+
+def nested(n: int) -> tuple[Tensor, ...]:
+    high, wide = torch.randint(1, 8, (n, 1)), torch.randint(1, 6, (n, 1))
+    return torch.rand(n, 3, 7, 5), torch.cat([high, wide], 1)
+
+
+def spans(n: int) -> tuple[Tensor, ...]:
+    return torch.randn(n, 9), torch.randint(1, 10, (n,))
+
+
 PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], list[int]]] = {
     "ts_log_mel_clips": (LogMelClips, clips, [1, 1]),
     "ts_box_voting": (BoxVoting, boxes, [1, 1, 1]),
@@ -296,6 +358,9 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
     "ts_streamed_conv": (StreamedConv, streamed, [1]),
     "ts_chunk_memory": (ChunkMemory, chunked, [1]),
     "ts_target_encoding": (TargetEncoding, labelled, [1, 1]),
+    "ts_padded_batch": (PaddedBatch, padded, [1, 1]),
+    "ts_nested_images": (NestedImages, nested, [1, 1]),
+    "ts_span_counts": (SpanCounts, spans, [1, 1]),
 }
 """The module, what draws its inputs, and how many dimensions of each are open."""
 

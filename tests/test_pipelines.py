@@ -28,6 +28,7 @@ LEFT = {
     "ts_maskrcnn": "masks of any size",
     "ts_masks_by_score": "a plane for each mask, which the loop is no slower with",
     "ts_moe_stacked_experts": "a loop behind a question, faster with many tokens for each expert",
+    "ts_nested_images": "images of any size",
     "ts_session_means": "few values, which the loop is faster with",
     "ts_target_encoding": "few values, which the loop is faster with",
     "ts_packed_encoder": "attention within segments, which padding makes no faster",

@@ -29,7 +29,14 @@ from passes.reading.integers import Least, Linear
 from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import slice_of
 
-__all__ = ["Column", "as_numbers", "find_columns", "is_last_axis", "without_new_axis"]
+__all__ = [
+    "Column",
+    "as_numbers",
+    "find_columns",
+    "find_listed_columns",
+    "is_last_axis",
+    "without_new_axis",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +80,41 @@ def find_columns(
     columns = [None if root is None else _column(root, body, evaluator) for root in roots]
     known = tuple(column for column in columns if column is not None)
     return known if known and len(known) == len(columns) else None
+
+
+def find_listed_columns(
+    indices: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
+) -> tuple[Column, ...] | None:
+    """Return the columns of a list of places, of which one is a vector and the others one number.
+
+    TensorFlow stacks them: ``stack([fill([n], i), range(n)], 1)``, in integers of 32 bits. The
+    arguments are those of `find_columns`.
+    """
+    node = made_by(_before_cast(indices, body, evaluator), "Concat", body=body)
+    if node is None or not is_last_axis(node.attributes.get_int("axis", 0), 2):
+        return None
+    roots: list[ir.Value] = []
+    for part in operands(node):
+        root = without_new_axis(part, body, evaluator)
+        if root is None or evaluator.rank(root) != 1:
+            return None
+        spread = made_by(root, "Expand", body=body)
+        given = None if spread is None else skip_identities(operand(spread, 0))
+        is_number = given is not None and evaluator.dims(given) in ((), (1,))
+        roots.append(given if given is not None and is_number else root)
+    columns = [_column(root, body, evaluator) for root in roots]
+    known = tuple(column for column in columns if column is not None)
+    is_list = sum(not column.is_point for column in known) == 1
+    return known if is_list and len(known) == len(columns) else None
+
+
+def _before_cast(value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> ir.Value:
+    """Return the integers of 32 bits that a value holds in 64."""
+    node = made_by(value, "Cast", body=body)
+    if node is None or node.attributes.get_int("to", 0) != ir.DataType.INT64:
+        return value
+    given = skip_identities(operand(node, 0))
+    return given if evaluator.dtype(given) == ir.DataType.INT32 else value
 
 
 def as_numbers(columns: Sequence[Column]) -> tuple[tuple[Column, ...], list[ir.Node]]:

@@ -15,7 +15,8 @@ from passes.carried.filtered_images import find_filtered_images
 from passes.carried.find_cells import find_cell
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_filters import find_filter
-from passes.carried.find_ranges import find_own_rows, find_range_write
+from passes.carried.find_own_rows import find_own_rows
+from passes.carried.find_ranges import find_range_write
 from passes.carried.find_reductions import find_reduction
 from passes.carried.find_steps import find_steps
 from passes.carried.find_tiles import find_tiles
@@ -78,6 +79,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_several_rows(carried, iteration, typing)
         or find_conditional(carried, facts, typing, _find_append)
         or find_row_update(carried, facts, typing)
+        or find_own_rows(carried, facts, typing, is_last=True)
         or find_last_value(carried, iteration)
         or find_clamped(carried, iteration, typing)
         or find_alternation(carried, facts, typing)

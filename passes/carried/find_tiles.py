@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.carried.boxes import box_of, is_box, is_one, span_of
 from passes.carried.columns import Column, find_columns
 from passes.carried.joins import find_join
 from passes.carried.pattern import FLOATS, Term, dependent_values
@@ -14,7 +14,6 @@ from passes.carried.range_reads import find_ranges
 from passes.carried.tile_places import Side
 from passes.carried.tiles import TileWrite
 from passes.graph.made import (
-    either_order,
     made_by,
     operand,
     operands,
@@ -26,15 +25,11 @@ from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
 from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["find_tiles"]
 
-Counts = Mapping[ir.Value, int]
-_DEEPEST = 16
-
-Bounds = dict[int, tuple[ir.Value, ir.Value]]
+_Box = Mapping[int, tuple[ir.Value, ir.Value]]
 
 
 def find_tiles(carried: Carried, facts: LoopFacts, typing: Typing) -> TileWrite | None:
@@ -53,7 +48,7 @@ def find_tiles(carried: Carried, facts: LoopFacts, typing: Typing) -> TileWrite 
     if given is None or columns is None or not _are(columns, given[1], carried, facts):
         return None
     value, bounds, reduction = given
-    spans = {axis: _span(*pair, facts) for axis, pair in bounds.items()}
+    spans = {axis: span_of(*pair, facts) for axis, pair in bounds.items()}
     known = {axis: span for axis, span in spans.items() if span is not None and span > 0}
     own = typing.dims(value)
     if len(known) < len(spans) or own is None or not _fits(own, dims, known, typing):
@@ -79,9 +74,7 @@ def _is_counted(start: ir.Value, end: ir.Value, facts: LoopFacts) -> bool:
     return all(number is not None and is_nonnegative(number) for number in numbers)
 
 
-def _own_index(
-    box: Bounds, spans: Mapping[int, int], facts: LoopFacts
-) -> tuple[Linear, int] | None:
+def _own_index(box: _Box, spans: Mapping[int, int], facts: LoopFacts) -> tuple[Linear, int] | None:
     """Return where a side begins that meets no side of another iteration, and its length."""
     for axis, (start, _) in box.items():
         number = facts.evaluator.number(start)
@@ -92,11 +85,11 @@ def _own_index(
 
 def _given(
     updates: ir.Value, carried: Carried, facts: LoopFacts, rank: int
-) -> tuple[ir.Value, Bounds, str] | None:
+) -> tuple[ir.Value, _Box, str] | None:
     """Return what is written, the box that it is expanded to, and how it is joined."""
     node = made_by(through(updates, ["Reshape"], facts.scope), "Expand", body=facts.scope)
     like = None if node is None else shaped(node.inputs[1], facts.scope)
-    box = None if like is None else _box(like, carried, facts, rank)
+    box = None if like is None else _sliced_box(like, carried, facts, rank)
     if node is None:
         return None
     value = skip_identities(operand(node, 0))
@@ -106,97 +99,24 @@ def _given(
         return None
     if joins is None:
         return value, box, "none"
-    old = _box(joins.read, carried, facts, rank)
+    old = _sliced_box(joins.read, carried, facts, rank)
     if old is None or old.keys() != box.keys() or joins.signed()[1]:
         return None
-    is_same = all(
-        _is_one(v, w, facts) for at in box for v, w in zip(box[at], old[at], strict=True)
-    )
+    is_same = all(is_one(v, w, facts) for at in box for v, w in zip(box[at], old[at], strict=True))
     return (joins.delta, box, joins.reduction) if is_same else None
 
 
-def _box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) -> Bounds | None:
-    """Return the bounds of the box that Slices take of a carried tensor, None for another."""
-    box: Bounds = {}
-    value = skip_identities(value)
-    while value is not carried.inner:
-        node = made_by(value, "Slice", body=facts.scope)
-        axis = None if node is None else axis_cut_in_steps_of_1(node, facts.evaluator)
-        if node is None or axis is None:
-            return None
-        data, start, end, *_ = operands(node)
-        bounds = bounds_of(node, facts.evaluator)
-        if bounds is None or not bounds.is_whole:
-            if axis % rank in box:
-                return None
-            box[axis % rank] = (start, end)
-        value = skip_identities(data)
-    return dict(sorted(box.items()))
+def _sliced_box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) -> _Box | None:
+    """Return the bounds of the box that Slices alone take of a carried tensor."""
+    box = box_of(value, carried.inner, facts, rank) or {}
+    sides = {axis: (start, end) for axis, (start, end) in box.items() if end is not None}
+    return sides if sides and len(sides) == len(box) else None
 
 
-def _are(columns: Sequence[Column], box: Bounds, carried: Carried, facts: LoopFacts) -> bool:
+def _are(columns: Sequence[Column], box: _Box, carried: Carried, facts: LoopFacts) -> bool:
     """Whether places are those of a box."""
     found = find_ranges(columns, {carried.inner}, carried.initial, facts.scope, facts.evaluator)
-    if found is None or max(box) >= len(columns):
-        return False
-    for axis, one in enumerate(found[0]):
-        if one.start is None:
-            is_same = axis not in box
-        else:
-            bounds = (one.start, one.end)
-            pairs = zip(bounds, box.get(axis, ()), strict=False)
-            known = [v is not None and _is_one(v, w, facts) for v, w in pairs]
-            is_same = len(known) == len(bounds) and all(known)
-        if not is_same:
-            return False
-    return True
-
-
-def _is_one(one: ir.Value, other: ir.Value, facts: LoopFacts) -> bool:
-    """Whether two values are one number."""
-    if _root(one) is _root(other):
-        return True
-    return _span(one, other, facts) == 0
-
-
-def _root(value: ir.Value) -> ir.Value:
-    """Return the number that is made a vector of one."""
-    return through(value, ["Unsqueeze"])
-
-
-def _span(start: ir.Value, end: ir.Value, facts: LoopFacts) -> int | None:
-    """Return how far an end is behind a start, if it is a constant."""
-    gap, others = Linear(), collections.Counter[ir.Value]()
-    for value, sign in ((end, 1), (start, -1)):
-        known, unknown = _summed(_root(value), facts)
-        gap += known * sign
-        for one, count in unknown.items():
-            others[one] += count * sign
-    return None if any(others.values()) else gap.number
-
-
-def _summed(value: ir.Value, facts: LoopFacts, depth: int = 0) -> tuple[Linear, Counts]:
-    """Return a number as a known sum, and how often each number that is not known counts."""
-    value = skip_identities(value)
-    number = facts.evaluator.number(value)
-    if number is not None:
-        return number, {}
-    node = made_by(value, "Add", "Sub", "Mul", body=facts.scope)
-    if node is None or depth > _DEEPEST:
-        return Linear(), {value: 1}
-    if node.op_type == "Mul":
-        for one, other in either_order(node):
-            factor = facts.evaluator.integer(other)
-            if factor is not None:
-                known, unknown = _summed(one, facts, depth + 1)
-                return known * factor, {v: count * factor for v, count in unknown.items()}
-        return Linear(), {value: 1}
-    (first, counts), (second, more) = (_summed(v, facts, depth + 1) for v in operands(node))
-    sign = 1 if node.op_type == "Add" else -1
-    total = collections.Counter(counts)
-    for v, count in more.items():
-        total[v] += count * sign
-    return first + second * sign, total
+    return found is not None and is_box(found[0], dict(box), facts)
 
 
 def _fits(

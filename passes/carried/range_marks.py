@@ -14,9 +14,16 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.graph.builder import END
 
-__all__ = ["Marked", "covered_places", "last_writers", "reached_places", "rows_of_writers"]
+__all__ = [
+    "Marked",
+    "counted_bound",
+    "covered_places",
+    "last_writers",
+    "places_along",
+    "rows_of_writers",
+    "within_axis",
+]
 
 _FLOAT = int(ir.DataType.FLOAT)
 _INT32 = int(ir.DataType.INT32)
@@ -103,9 +110,9 @@ def rows_of_writers(
     builder, one = joined.builder, ranges[axis]
     assert one.start is not None
     assert one.end is not None
-    size, positions = _positions(joined, tensor, axis)
+    size, positions = places_along(joined, tensor, axis)
     start, end = _bound(joined, one.start, size, 0), _bound(joined, one.end, size, 0)
-    first, behind = (_within(joined, bound, size) for bound in (start, end))
+    first, behind = (within_axis(joined, bound, size) for bound in (start, end))
     written = builder.op("Sub", [behind, first])
     many = builder.op("Where", [builder.op("Less", [first, behind]), written, builder.scalar(0)])
     before = builder.op("Sub", [builder.op("CumSum", [many, builder.scalar(0)]), many])
@@ -119,7 +126,7 @@ def rows_of_writers(
     return builder.op("Where", [is_written, behind_spare, builder.scalar(0)])
 
 
-def _positions(joined: Joined, tensor: ir.Value, axis: int) -> tuple[ir.Value, ir.Value]:
+def places_along(joined: Joined, tensor: ir.Value, axis: int) -> tuple[ir.Value, ir.Value]:
     """Record the size of an axis, ``[1]``, and the positions along it."""
     builder = joined.builder
     shape = builder.op("Shape", [tensor])
@@ -128,7 +135,7 @@ def _positions(joined: Joined, tensor: ir.Value, axis: int) -> tuple[ir.Value, i
     return size, builder.arange(stop)
 
 
-def _within(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
+def within_axis(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
     """Record a bound that is cut to the axis, as a Slice cuts it."""
     builder = joined.builder
     low = builder.op(
@@ -137,31 +144,13 @@ def _within(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
     return builder.op("Where", [builder.op("Less", [low, size]), low, size])
 
 
-def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -> ir.Value | None:
-    """Record which places of its own row each iteration reaches, ``[n, b, c, ..]``.
-
-    None where it is all of it. The arguments are those of `covered_places`. The first axis has no
-    range: each iteration has one position of its own there.
-    """
-    builder, total = joined.builder, None
-    for axis, one in enumerate(ranges):
-        if one.start is None:
-            continue
-        rows = _reached(joined, tensor, one, axis)
-        own = builder.op("Slice", [rows, builder.ints(1), builder.ints(END), builder.ints(0)])
-        beside = [other for other in range(1, len(ranges)) if other != axis]
-        wide = builder.op("Unsqueeze", [own, builder.ints(*beside)]) if beside else own
-        total = wide if total is None else builder.op("And", [total, wide])
-    return total
-
-
 def _reached(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:
     """Record which positions along an axis each iteration reaches, ``[1 + n, size]``.
 
     The first row stands for no iteration, and reaches none.
     """
     builder = joined.builder
-    size, positions = _positions(joined, tensor, axis)
+    size, positions = places_along(joined, tensor, axis)
     assert one.start is not None
     if one.end is None:
         start = _bound(joined, one.start, size, -1)
@@ -182,7 +171,7 @@ def _in_one_range(
     builder, one = joined.builder, ranges[axis]
     assert one.start is not None
     assert one.end is not None
-    size, positions = _positions(joined, tensor, axis)
+    size, positions = places_along(joined, tensor, axis)
     start, end = _bound(joined, one.start, size, 0), _bound(joined, one.end, size, 0)
     begins = builder.op("GreaterOrEqual", [positions, start])
     ends = builder.op("Where", [begins, end, builder.scalar(0)])
@@ -199,12 +188,20 @@ def _in_one_range(
 def _bound(joined: Joined, at: int, size: ir.Value, none: int) -> ir.Value:
     """Record a bound of all iterations behind one of no iteration, counted from the start."""
     builder = joined.builder
-    rows = builder.op("Cast", [joined.values[at]], {"to": _INT64})
-    rows = builder.op("Reshape", [rows, builder.ints(-1, 1)])
-    below = builder.op("Less", [rows, builder.scalar(0)])
-    counted = builder.op("Where", [below, builder.op("Add", [rows, size]), rows])
+    counted = counted_bound(joined, at, size)
     spare = builder.op("Reshape", [builder.scalar(none), builder.ints(1, 1)])
     return builder.op("Concat", [spare, counted], {"axis": 0})
+
+
+def counted_bound(joined: Joined, at: int, size: ir.Value) -> ir.Value:
+    """Record a bound of all iterations, ``[n, 1]``, counted from the start of the axis."""
+    builder = joined.builder
+    rows = joined.values[at]
+    if joined.types[at].type != ir.TensorType(ir.DataType.INT64):
+        rows = builder.op("Cast", [rows], {"to": _INT64})
+    rows = builder.op("Reshape", [rows, builder.ints(-1, 1)])
+    below = builder.op("Less", [rows, builder.scalar(0)])
+    return builder.op("Where", [below, builder.op("Add", [rows, size]), rows])
 
 
 def _product(joined: Joined, rows: Sequence[ir.Value]) -> ir.Value:

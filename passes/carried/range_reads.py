@@ -13,9 +13,10 @@ import onnx_ir as ir
 
 from passes.carried.columns import Column
 from passes.carried.pattern import added, added_integers
-from passes.graph.made import made_by, only_number, skip_identities
+from passes.graph.made import made_by, only_number, operand, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
+from passes.reading.number_order import is_nonnegative
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.corrections import counted_axis
 
@@ -80,8 +81,10 @@ class _RangeReader:
             return Range(self._as_vector(column.root))
         cut = made_by(column.root, "Slice")
         whole = made_by(column.root if cut is None else cut.inputs[0], "Range")
-        if whole is None or not self._counts(whole, axis):
+        if whole is None:
             return None
+        if not self._counts(whole, axis):
+            return self._of_numbers(whole) if cut is None else None
         if cut is None:
             return Range()
         if not self._steps_by_one(cut):
@@ -90,6 +93,21 @@ class _RangeReader:
         if bounds is not None and bounds.is_whole:
             return Range()
         return Range(cut.inputs[1], cut.inputs[2])
+
+    def _of_numbers(self, node: ir.Node) -> Range | None:
+        """Return the range of the numbers from one that is 0 or more up to another one."""
+        start, end, step = (skip_identities(operand(node, at)) for at in range(3))
+        first = self._evaluator.number(start)
+        if first is None or not is_nonnegative(first) or self._evaluator.integer(step) != 1:
+            return None
+        wide = [added("Cast", [value], {"to": ir.DataType.INT64}) for value in (start, end)]
+        self.nodes += wide
+        start, end = (self._as_vector(one.outputs[0]) for one in wide)
+        none = added_integers(0)
+        below = added("Less", [end, none.outputs[0]])
+        counted = added("Where", [below.outputs[0], none.outputs[0], end])
+        self.nodes += [none, below, counted]
+        return Range(start, counted.outputs[0])
 
     def _constant(self, column: Column) -> ir.Value:
         assert column.start is not None

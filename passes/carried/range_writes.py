@@ -89,9 +89,13 @@ class RangedWrites(Pattern):
             is_row = len(dims) == rest and covers(joined.typing, initial, dims)
             is_row &= whole[len(one.ranges) :] == dims
         if dims is None or not is_row:
-            detail = f"what is written to '{self.carried.inner.name}' may be more than one row"
-            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+            raise self.more_than_a_row()
         return len(dims)
+
+    def more_than_a_row(self) -> NotAMapError:
+        """Return the error for what is written to one place, and may not fit it."""
+        detail = f"what is written to '{self.carried.inner.name}' may be more than one row"
+        return NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
 
     def fixed(self, builder: Builder, one: One) -> ir.Value:
         """Return the number that is written in all iterations."""

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(46)
+_PATTERNS = range(49)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -176,6 +176,8 @@ class _Loop:
                 whole = self.add(f"Concat <axis = 0> ({name}, {rows})")
                 self.carry("float[R,4]", "start", f"Identity ({whole})")
                 self.read_all(name, whole)
+            case 46 | 47 | 48:
+                self.carry_own_ranges()
 
     def read_all(self, before: str, after: str) -> None:
         """Read all that was written so far, in front of a write or behind it."""
@@ -247,6 +249,37 @@ class _Loop:
             )
             before = f"v{n}d"
         self.carry(kind, "w", f"Identity ({before})")
+
+    def carry_own_ranges(self) -> None:
+        """Add a matrix; each iteration writes to some places of a row, or a column, of its own."""
+        rng, name = self.rng, f"s{len(self.states)}"
+        start, end = (self.add(f"Gather (ke, {at})") for at in ("zero1", "one1"))
+        is_turned, number = rng.random() < 0.3, rng.choice(["i"] * 6 + ["zero"])
+        whole = self.add(f"Shape ({name})")
+        size = self.add(f"Gather ({whole}, {'zero' if is_turned else 'one'})")
+        places = self.add(f"Range (zero, {size}, one)")
+        some = self.add(f"Slice ({places}, {start}, {end}, zero1, one1)")
+        columns = [self.add("Unsqueeze (i, zero1)"), some]
+        columns = columns[::-1] if is_turned else columns
+        columns[0] = self.add(f"Reshape ({columns[0]}, column)")
+        grid = self.add(f"Shape ({self.add(f'Add ({columns[0]}, {columns[1]})')})")
+        wide = [self.add(f"Expand ({one}, {grid})") for one in columns]
+        listed = ", ".join([self.add(f"Unsqueeze ({one}, last)") for one in wide])
+        row = self.add(f"Gather <axis = {int(is_turned)}> ({name}, {number})")
+        if rng.random() < 0.2:
+            self.rows.append(row)
+        old = self.add(f"Slice ({row}, {start}, {end}, zero1)")
+        value = self.row()
+        value = self.add(
+            rng.choice([f"Slice ({value}, {start}, {end}, zero1)", f"Gather ({value}, zero)"])
+        )
+        join = rng.choice(["Add", "Mul", "Max", "Sub", ""])
+        new = self.add(f"{join} ({old}, {value})") if join else value
+        new = self.add(f"Expand ({new}, {self.add(f'Shape ({old})')})")
+        new = self.add(f"Reshape <allowzero = 1> ({new}, {grid})")
+        index = self.add(f"Concat <axis = -1> ({listed})")
+        kind, begin = ("float[4,N]", "turned") if is_turned else ("float[R,4]", "w")
+        self.carry(kind, begin, f"ScatterND ({name}, {index}, {new})")
 
     def carry_keyed(self) -> None:
         """Add a matrix that each iteration reads, and writes to, where a number of the data says."""
@@ -371,6 +404,8 @@ def draw(seed: int, patterns: int | None = None, recurrences: bool = True) -> st
     text = "\n            ".join(loop.lines)
     return f"""g ({INPUTS}) => ({", ".join(outputs)}) {{ {SCALARS} {COUNT}
         four = Constant <value = int64[1] {{4}}> ()
+        last = Constant <value = int64[1] {{-1}}> ()
+        column = Constant <value = int64[2] {{-1, 1}}> ()
         turned = Transpose (w)
         {names} = Loop (n, t, {first}) <body = step (int64 i, bool cond, {inner})
             => (bool go, {after}) {{

@@ -31,6 +31,7 @@ from tests.passes.raising import (
     test_last_places,
     test_list_reads,
     test_outputs_of_ifs,
+    test_own_ranges,
     test_resets,
     test_row_updates,
     test_seen,
@@ -63,6 +64,11 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
     for name, (state, begin, body, *count) in test_carried_ranges.RANGES.items():
         text = test_carried_ranges.loop(state, begin, body, count=count[0] if count else "first")
         found[f"ranges-{name}"] = (model(text, 18), test_carried_ranges.FEEDS[2:5])
+    for name, case in (test_own_ranges.WRITES | test_own_ranges.JOINS).items():
+        found[f"own-{name}"] = (
+            model(test_own_ranges.loop(*case), 18),
+            test_own_ranges.FEEDS[2:8:2],
+        )
     for name, (state, begin, body) in test_cat_writes.WRITES.items():
         text = carried.loop("counted", state, body, begin, prepare=test_cat_writes.PREPARE)
         found[f"cat-{name}"] = (model(text), plain)

@@ -208,13 +208,14 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored, typing = Authored(model), KeptTyping()
     for_device = bool(options.row.kernels)
+    asks = "If" not in options.lacks and not for_device
     passes.append(EliminateCommonSubexpressionsPass(authored, for_device=for_device))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored, typing))
     passes += [
         LoopStatesPass(authored, typing),
         ElementSymbolsPass(authored, typing),
-        SidestepDefectsPass(runtimes, authored, typing),
+        SidestepDefectsPass(runtimes, authored, typing, asks=asks),
     ]
     if options.row.kernels:
         passes += passes_behind_all(options.row.kernels, model)

@@ -13,6 +13,8 @@ from passes.runtimes.types import Types
 
 __all__ = ["Defect", "seen_in"]
 
+Form = Callable[[ir.Node, Types, Builder], list[ir.Value] | None]
+
 
 @dataclasses.dataclass(frozen=True)
 class Defect:
@@ -36,6 +38,8 @@ class Defect:
         beside: Whether a node of the author's is looked at as well, since the runtime takes it
             together with new ones; None where it never does.
         needs: An operator without which no model meets the defect; None where there is none.
+        asking: A form that asks by an If when the model runs, for targets that have it; None
+            where there is none.
     """
 
     name: str
@@ -43,13 +47,14 @@ class Defect:
     since: str
     operators: tuple[str, ...]
     meets: Callable[[ir.Node, Types], bool]
-    form: Callable[[ir.Node, Types, Builder], list[ir.Value] | None]
+    form: Form
     pinned_by: str
     mended_in: str | None = None
     stays: bool = False
     rounds: bool = False
     beside: Beside | None = None
     needs: str | None = None
+    asking: Form | None = None
 
 
 def seen_in(
@@ -58,16 +63,18 @@ def seen_in(
     name: str,
     operators: tuple[str, ...],
     meets: Callable[[ir.Node, Types], bool],
-    form: Callable[[ir.Node, Types, Builder], list[ir.Value] | None],
+    form: Form,
     mended_in: str | None = None,
     *,
     stays: bool = False,
     rounds: bool = False,
     beside: Beside | None = None,
     needs: str | None = None,
+    asking: Form | None = None,
 ) -> Defect:
     """Return a defect that the test of its page pins; see `Defect` for the arguments."""
     pin = f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]"
     return Defect(
-        name, runtime, since, operators, meets, form, pin, mended_in, stays, rounds, beside, needs
+        *(name, runtime, since, operators, meets, form, pin, mended_in),
+        *(stays, rounds, beside, needs, asking),
     )

@@ -114,6 +114,8 @@ class SidestepDefectsPass(OthersPass):
         runtimes: Collection[str] = ("onnxruntime",),
         authored: Authored | None = None,
         typing: KeptTyping | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
         """Set up the pass.
 
@@ -121,8 +123,10 @@ class SidestepDefectsPass(OthersPass):
             runtimes: Whose defects are sidestepped.
             authored: The model as its author wrote it; None for none of its nodes.
             typing: The proven typing that the passes before it asked for.
+            asks: Whether a form may ask by an If when the model runs.
         """
         super().__init__(authored, typing)
+        self._asks = asks
         self._present: set[str] = set()
         self._rows: dict[str, list[Defect]] = defaultdict(list)
         for row in DEFECTS:
@@ -149,7 +153,7 @@ class SidestepDefectsPass(OthersPass):
                     if row.rounds and (node.graph in in_loops or PATH_KEY in node.meta):
                         continue
                     if _is_left(node) and row.meets(node, types):
-                        made += _replace(node, row, types, opset)
+                        made += _replace(node, row, types, opset, asks=self._asks)
             modified |= bool(made)
             self._present |= {node.op_type for node in walk_nodes(made)}
             made = _standing(made, model)
@@ -210,11 +214,14 @@ def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:
     return {graph for node in loops for graph in graphs_inside(node)}
 
 
-def _replace(node: ir.Node, row: Defect, types: Types, opset: int) -> list[ir.Node]:
+def _replace(
+    node: ir.Node, row: Defect, types: Types, opset: int, *, asks: bool
+) -> list[ir.Node]:
     """Put the form of a row in the place of a node; return the new nodes, none if it stays."""
     builder = Builder.at(node)
     with drafting() as draft:
-        new = row.form(node, types, builder)
+        form = row.asking if asks and row.asking else row.form
+        new = form(node, types, builder)
         if new is None:
             return []
         for made in builder.nodes:

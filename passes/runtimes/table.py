@@ -291,6 +291,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("GRU", "LSTM", "RNN"),
         recurrence_of_nan.loses_nan,
         recurrence_of_nan.with_nan,
+        asking=recurrence_of_nan.with_nan_asked,
     ),
     *OTHERS,
 )

@@ -528,6 +528,34 @@ def test_nan_reaches_in_onnxruntime_what_it_reaches_in_the_loop(kind: str, step:
             assert difference.equal, (name, length, difference.message)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("gru_as_torch", "gru_joined", "lstm_as_torch", "lstm_of_softsign"),
+        *("rnn_sigmoid", "rnn_tanh", "rnn_hard_sigmoid"),
+    ],
+)
+def test_infinite_numbers_of_a_row_spoil_in_onnxruntime_what_they_spoil_in_the_loop(
+    kind: str, target: str
+) -> None:
+    """Their sum is NaN in the gates where their weights have both signs, and infinite elsewhere."""
+    _, body, states = CELLS[kind]
+    before = model(cell_loop("counted", body, states=states, lead="3,", row="3,"))
+    after = rewrite(before, strategy="fuse", target=target).model
+    assert "Loop" not in {node.op_type for node in all_nodes(ir.from_proto(after))}
+    one, other = open_session(before), open_session(after)
+    for length in (1, 9):
+        for number in range(4):
+            feeds = {k: v.copy() for k, v in cell_feeds(length, 3, states=states).items()}
+            rng = np.random.default_rng(number)
+            row = feeds["x"][length // 2, 1]
+            row[:] = rng.choice([np.inf, -np.inf, 0.5], row.shape)
+            difference = compare(one.run(feeds), other.run(feeds))
+            assert difference.equal, (length, number, difference.message)
+
+
 def test_exact_keeps_the_loop() -> None:
     before = model(cell_loop("counted", GRU["as_torch"], lead="2,", row="2,"))
     found = read(before, exact=True)

@@ -64,14 +64,15 @@ class Write(Pattern):
         if self.reduction == "none":
             attributes: dict[str, Any] = dict(self.node.attributes)
             return joined.builder.op(self.node.op_type, [tensor, indices, updates], attributes)
-        if joined.typing.dtype(tensor) != ir.DataType.FLOAT16:
-            return self._joined(joined, tensor, indices, updates)
+        dtype = joined.typing.dtype(tensor)
+        if dtype != ir.DataType.FLOAT16:
+            return self._joined(joined, tensor, indices, updates, dtype)
         # onnxruntime has no scatter that joins halves
         wide = [
             joined.builder.op("Cast", [value], {"to": int(ir.DataType.FLOAT)})
             for value in (tensor, updates)
         ]
-        made = self._joined(joined, wide[0], indices, wide[1])
+        made = self._joined(joined, wide[0], indices, wide[1], ir.DataType.FLOAT)
         return joined.builder.op("Cast", [made], {"to": int(ir.DataType.FLOAT16)})
 
     def _updates(self, joined: Joined) -> ir.Value:
@@ -89,12 +90,17 @@ class Write(Pattern):
         return as_rows_of(joined.builder, self.carried.initial, updates, 1)
 
     def _joined(
-        self, joined: Joined, tensor: ir.Value, indices: ir.Value, updates: ir.Value
+        self,
+        joined: Joined,
+        tensor: ir.Value,
+        indices: ir.Value,
+        updates: ir.Value,
+        dtype: ir.DataType | None,
     ) -> ir.Value:
         """Record how the updates of all iterations are joined, some perhaps to one place."""
         if self.node.op_type == "ScatterND":
-            return self._joined_rows(joined, tensor, indices, updates)
-        builder, dtype = joined.builder, joined.typing.dtype(self.carried.initial)
+            return self._joined_rows(joined, tensor, indices, updates, dtype)
+        builder = joined.builder
         is_extreme = self.reduction in ("max", "min") and dtype in FLOATS
         if is_extreme and not self._is_of_node:  # elements of a vector
             listed = builder.op("Unsqueeze", [indices, builder.ints(-1)])
@@ -104,7 +110,12 @@ class Write(Pattern):
         return joined.builder.op("ScatterElements", [tensor, indices, updates], attributes)
 
     def _joined_rows(
-        self, joined: Joined, tensor: ir.Value, indices: ir.Value, updates: ir.Value
+        self,
+        joined: Joined,
+        tensor: ir.Value,
+        indices: ir.Value,
+        updates: ir.Value,
+        dtype: ir.DataType | None,
     ) -> ir.Value:
         """Record how rows are joined by the numbers of their places."""
         typing, initial, dims = joined.typing, self.carried.initial, joined.types[0].dims
@@ -117,7 +128,7 @@ class Write(Pattern):
         places = Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)
         if self._is_of_node:
             return places.scatter(tensor, updates, self.reduction)
-        return places.join(tensor, updates, self.reduction, typing.dtype(initial))
+        return places.join(tensor, updates, self.reduction, dtype)
 
     @property
     def _is_of_node(self) -> bool:

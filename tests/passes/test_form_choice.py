@@ -93,7 +93,7 @@ def test_the_result_at_every_side_of_the_question(name: str) -> None:
         assert difference.equal, difference.message
 
 
-FURTHER = {"attention": (73, 185), "softmax of columns": (89, 150)}
+FURTHER = {"attention": (73, 182), "softmax of columns": (89, 150)}
 """Up to how many samples of equal shape a loop is faster, and up to how many others."""
 
 

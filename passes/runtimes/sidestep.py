@@ -214,9 +214,7 @@ def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:
     return {graph for node in loops for graph in graphs_inside(node)}
 
 
-def _replace(
-    node: ir.Node, row: Defect, types: Types, opset: int, *, asks: bool
-) -> list[ir.Node]:
+def _replace(node: ir.Node, row: Defect, types: Types, opset: int, *, asks: bool) -> list[ir.Node]:
     """Put the form of a row in the place of a node; return the new nodes, none if it stays."""
     builder = Builder.at(node)
     with drafting() as draft:

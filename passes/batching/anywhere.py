@@ -174,6 +174,7 @@ _CHECKED = {
     "NonMaxSuppression": _suppresses,
     "NonZero": _finds,
     "Reshape": _flattens,
+    "ReverseSequence": cannot_fail,
     "ScatterND": writes_known_places,
     "Squeeze": _squeezes_ones,
 }

@@ -125,6 +125,8 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     if node.op_type == "CumSum":
         axis, rank = constant_value(node.inputs[1]), typing.rank(node.outputs[0])
         return axis is not None and rank is not None and -rank <= int(axis) < rank
+    if node.op_type == "ReverseSequence":
+        return _reverses_whole_axis(node, typing)
     return node.op_type == "Range" and _counts_dimension(node, typing)
 
 
@@ -222,6 +224,24 @@ def is_dimension(value: ir.Value) -> bool:
             return False
         value = operand(node, 0)
     return False
+
+
+def _reverses_whole_axis(node: ir.Node, typing: Typing) -> bool:
+    """Whether a ReverseSequence reverses all of an axis: TensorFlow's exporter flips by one."""
+    data, lengths = operands(node)
+    folder, made = Folder(typing), made_by(lengths, "Expand")
+    one, many = operands(made) if made is not None else (None, lengths)
+    counts = folder.of(many)
+    if made is None:
+        numbers, counts = counts or (), None if counts is None else [Linear(len(counts))]
+    else:
+        number = folder.number(one)
+        numbers = () if number is None else (number,)
+    time, batch = (node.attributes.get_int(k, d) for k, d in (("time_axis", 0), ("batch_axis", 1)))
+    if not numbers or counts is None or len(counts) != 1:
+        return False
+    is_whole = all(folder.is_dimension(number, data, time) for number in numbers)
+    return is_whole and folder.is_dimension(counts[0], data, batch)
 
 
 def _is_one_flag(node: ir.Node, typing: Typing) -> bool:

@@ -188,6 +188,36 @@ def test_a_fill_as_large_as_a_tensor_runs_anywhere(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lengths", "axes", "safe"),
+    [
+        ("l = Expand (n, m)", "", True),
+        ("l = Expand (m, n)", "<time_axis = 1, batch_axis = 0>", True),
+        ("l = Expand (m, n)", "", False),
+        ("l = Expand (n, n)", "", False),
+        ("k = Add (n, one) l = Expand (k, m)", "", False),
+        ("l = Expand (i, m)", "", False),
+        ("l = Identity (many)", "", False),
+    ],
+)
+def test_a_whole_axis_is_reversed(lengths: str, axes: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,M,3] x, int64[1] i, int64[M] many) => (float[N,M,3] y) <int64[1] one = {{1}}> {{
+            n = Shape <start = 0, end = 1> (x)  m = Shape <start = 1, end = 2> (x)
+            {lengths}  y = ReverseSequence {axes} (x, l) }}""")
+    assert cannot_fail(model.graph[-1], type_values(model, proven=True)) is safe
+
+
+@pytest.mark.parametrize(
+    ("lengths", "safe"), [("{4, 4}", True), ("{3, 4}", False), ("{5, 4}", False)]
+)
+def test_a_whole_axis_is_reversed_by_constants(lengths: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[4,2,3] x) => (float[4,2,3] y) <int64[2] l = {lengths}> {{
+            y = ReverseSequence (x, l) }}""")
+    assert cannot_fail(model.graph[-1], type_values(model, proven=True)) is safe
+
+
+@pytest.mark.parametrize(
     ("text", "safe"),
     [
         ("y = ConstantOfShape (many)", True),

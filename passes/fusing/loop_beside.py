@@ -86,7 +86,10 @@ class FewIterations:
 
     def _asks_for(self, plan: FusionPlan) -> bool:
         """Whether a map asks for no other number of samples: few have copies of a body once."""
-        return 0 < plan.choice.few <= self.few or (self.is_copied and plan.choice.few > 0)
+        choice = plan.choice
+        return 0 < choice.few <= self.few or (
+            self.is_copied and choice.few > 0 and choice.is_copied
+        )
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.

@@ -230,18 +230,17 @@ def _reverses_whole_axis(node: ir.Node, typing: Typing) -> bool:
     """Whether a ReverseSequence reverses all of an axis: TensorFlow's exporter flips by one."""
     data, lengths = operands(node)
     folder, made = Folder(typing), made_by(lengths, "Expand")
-    one, many = operands(made) if made is not None else (None, lengths)
-    counts = folder.of(many)
     if made is None:
-        numbers, counts = counts or (), None if counts is None else [Linear(len(counts))]
+        numbers = folder.of(lengths) or ()
+        count: Linear | None = Linear(len(numbers))
     else:
-        number = folder.number(one)
+        number, count = map(folder.number, operands(made))
         numbers = () if number is None else (number,)
     time, batch = (node.attributes.get_int(k, d) for k, d in (("time_axis", 0), ("batch_axis", 1)))
-    if not numbers or counts is None or len(counts) != 1:
+    if not numbers or count is None:
         return False
     is_whole = all(folder.is_dimension(number, data, time) for number in numbers)
-    return is_whole and folder.is_dimension(counts[0], data, batch)
+    return is_whole and folder.is_dimension(count, data, batch)
 
 
 def _is_one_flag(node: ir.Node, typing: Typing) -> bool:

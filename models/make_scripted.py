@@ -6,14 +6,12 @@ files here). Nothing else needs it: tests use the files that are checked in.
 
 from __future__ import annotations
 
-import inspect
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 import torch
+from scripted import write_model
 from torch import Tensor, nn
 
 
@@ -367,24 +365,8 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
 
 def main(folder: pathlib.Path) -> None:
     torch.manual_seed(0)
-    for name, (program, draw, open_dims) in PROGRAMS.items():
-        module = program().eval().requires_grad_(False)
-        names = list(inspect.signature(program.forward).parameters)[1:]
-        sizes = {
-            key: {axis: f"{key}_{axis}" for axis in range(count)}
-            for key, count in zip(names, open_dims, strict=True)
-        }
-        path = folder / f"{name}.onnx"
-        options: dict[str, Any] = {"input_names": names, "dynamic_axes": sizes}
-        script = torch.jit.script(module)
-        torch.onnx.export(script, draw(3), path, opset_version=17, dynamo=False, **options)
-        for number, count in enumerate((3, 1, 9)):
-            given = draw(count)
-            made = module(*given)
-            outputs = made if isinstance(made, tuple) else (made,)
-            vector = {f"in__{key}": value.numpy() for key, value in zip(names, given, strict=True)}
-            vector |= {f"out__{at}": value.numpy() for at, value in enumerate(outputs)}
-            np.savez(folder / f"{name}{f'.v{number}' * bool(number)}.npz", **vector)
+    for name, how in PROGRAMS.items():
+        write_model(folder, name, *how)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,13 @@ files here). Nothing else needs it: tests use the files that are checked in.
 
 from __future__ import annotations
 
-import inspect
 import pathlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
+from scripted import write_model
 from torch import Tensor, nn
 
 
@@ -92,35 +91,10 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Any, ...]], lis
 """The module, what draws its inputs, how many dimensions of each are open, and the opset."""
 
 
-def _entries(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Name arrays as a vector does, those of a list each by its place."""
-    found = {}
-    for key, value in values.items():
-        each = {f"{key}__{at}": one for at, one in enumerate(value)}
-        found |= each if isinstance(value, list) else {key: value}
-    return {key: value.numpy() for key, value in found.items()}
-
-
 def main(folder: pathlib.Path) -> None:
     torch.manual_seed(0)
-    for name, (program, draw, open_dims, opset) in PROGRAMS.items():
-        module = program().eval().requires_grad_(False)
-        names = list(inspect.signature(program.forward).parameters)[1:]
-        sizes = {
-            key: {axis: f"{key}_{axis}" for axis in range(count)}
-            for key, count in zip(names, open_dims, strict=True)
-        }
-        path = folder / f"{name}.onnx"
-        options: dict[str, Any] = {"input_names": names, "dynamic_axes": sizes}
-        script = torch.jit.script(module)
-        torch.onnx.export(script, draw(3), path, opset_version=opset, dynamo=False, **options)
-        for number, count in enumerate((3, 1, 9)):
-            given = draw(count)
-            made = module(*given)
-            outputs = made if isinstance(made, tuple) else (made,)
-            vector = _entries({f"in__{key}": v for key, v in zip(names, given, strict=True)})
-            vector |= _entries({f"out__{at}": value for at, value in enumerate(outputs)})
-            np.savez(folder / f"{name}{f'.v{number}' * bool(number)}.npz", **vector)
+    for name, how in PROGRAMS.items():
+        write_model(folder, name, *how)
 
 
 if __name__ == "__main__":

@@ -208,7 +208,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored, typing = Authored(model), KeptTyping()
     for_device = bool(options.row.kernels)
-    asks = "If" not in options.lacks and not for_device
+    # Others refuse an If whose branches yield different sizes, or are wrong in it.
+    asks = options.row.backend == "onnxruntime" and "If" not in options.lacks and not for_device
     passes.append(EliminateCommonSubexpressionsPass(authored, for_device=for_device))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored, typing))

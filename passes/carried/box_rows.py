@@ -105,7 +105,9 @@ def at_places(
 
     for flag in kept:
         many = builder.op("Where", [flag, many, builder.scalar(0)])
-        flags = wide(flag) if flags is None else builder.op("And", [flags, wide(flag)])
+    # An iteration without values would read those of the one before it.
+    has_values = wide(builder.op("Greater", [many, builder.scalar(0)]))
+    flags = has_values if flags is None else builder.op("And", [flags, has_values])
     starts = builder.op("CumSum", [many, builder.scalar(0)], {"exclusive": 1})
     place: ir.Value | None = None
     for axis, size in zip(axes, columns, strict=True):
@@ -118,8 +120,7 @@ def at_places(
         place = own
     assert place is not None
     place = builder.op("Add", [builder.op("Add", [place, wide(starts)]), one])
-    if flags is not None:
-        place = builder.op("Where", [flags, place, builder.scalar(0)])
+    place = builder.op("Where", [flags, place, builder.scalar(0)])
     return builder.op("Gather", [_with_spare(joined, table, dtype), place], {"axis": 0})
 
 

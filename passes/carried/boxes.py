@@ -59,7 +59,7 @@ def box_of(value: ir.Value, tensor: ir.Value, facts: LoopFacts, rank: int) -> Bo
 
 
 def _gathered(node: ir.Node, facts: LoopFacts) -> tuple[int, tuple[ir.Value, None]] | None:
-    """Return the axis of which a Gather reads one place, and that place."""
+    """Return the axis along which a Gather reads one place, and the place."""
     place = skip_identities(operand(node, 1))
     if facts.evaluator.rank(place) != 0:
         return None

@@ -85,7 +85,7 @@ def find_columns(
 def find_listed_columns(
     indices: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Column, ...] | None:
-    """Return the columns of a list of places, of which one is a vector and the others one number.
+    """Return the columns of a list of places: one is a vector, the others are one number each.
 
     TensorFlow stacks them: ``stack([fill([n], i), range(n)], 1)``, in integers of 32 bits. The
     arguments are those of `find_columns`.

@@ -98,26 +98,26 @@ class Write(Pattern):
         dtype: ir.DataType | None,
     ) -> ir.Value:
         """Record how the updates of all iterations are joined, some perhaps to one place."""
-        if self.node.op_type == "ScatterND":
-            return self._joined_rows(joined, tensor, indices, updates, dtype)
         builder = joined.builder
+        if self.node.op_type == "ScatterND":
+            places = self._places(joined, tensor, indices)
+            if self._is_of_node:
+                return places.scatter(tensor, updates, self.reduction)
+            return places.join(tensor, updates, self.reduction, dtype)
         is_extreme = self.reduction in ("max", "min") and dtype in FLOATS
         if is_extreme and not self._is_of_node:  # elements of a vector
             listed = builder.op("Unsqueeze", [indices, builder.ints(-1)])
             places = Places.of(builder, tensor, 1, listed, 1, is_list=True)
             return places.join(tensor, updates, self.reduction, dtype)
         attributes: dict[str, Any] = dict(self.node.attributes) | {"reduction": self.reduction}
-        return joined.builder.op("ScatterElements", [tensor, indices, updates], attributes)
+        return builder.op("ScatterElements", [tensor, indices, updates], attributes)
 
-    def _joined_rows(
-        self,
-        joined: Joined,
-        tensor: ir.Value,
-        indices: ir.Value,
-        updates: ir.Value,
-        dtype: ir.DataType | None,
-    ) -> ir.Value:
-        """Record how rows are joined by the numbers of their places."""
+    def _places(self, joined: Joined, tensor: ir.Value, indices: ir.Value) -> Places:
+        """Record the numbers of the places at which rows are joined.
+
+        Raises:
+            NotAMapError: It is not known along which axes they are named.
+        """
         typing, initial, dims = joined.typing, self.carried.initial, joined.types[0].dims
         rank = typing.rank(initial)
         named = _named_axes(rank, dims, joined.types[1].dims if self._is_of_node else None)
@@ -125,10 +125,7 @@ class Write(Pattern):
             detail = f"'{name_of_carried(self.carried)}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         is_list = len(dims or ()) + (self.terms[0].kind == "stacked") == 2
-        places = Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)
-        if self._is_of_node:
-            return places.scatter(tensor, updates, self.reduction)
-        return places.join(tensor, updates, self.reduction, dtype)
+        return Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)
 
     @property
     def _is_of_node(self) -> bool:

@@ -85,11 +85,13 @@ class FewIterations:
         return plan.with_any_number() if self._asks_for(plan) else plan
 
     def _asks_for(self, plan: FusionPlan) -> bool:
-        """Whether a map asks for no other number of samples: few have copies of a body once."""
+        """Whether what is asked here leaves a map nothing to ask of the number of samples.
+
+        It does where no more samples of the map run otherwise, or both run copies of the body.
+        """
         choice = plan.choice
-        return 0 < choice.few <= self.few or (
-            self.is_copied and choice.few > 0 and choice.is_copied
-        )
+        is_within = choice.few <= self.few or (self.is_copied and choice.is_copied)
+        return choice.few > 0 and is_within
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.

@@ -14,6 +14,7 @@ from passes.runtimes.types import Types
 __all__ = ["Defect", "seen_in"]
 
 Form = Callable[[ir.Node, Types, Builder], list[ir.Value] | None]
+"""Records what takes the place of a node, and returns the new outputs; None where it stays."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +27,7 @@ class Defect:
         since: The oldest version in which it was seen.
         operators: The default-domain operators that may meet it.
         meets: Whether a node, with its types, meets the defect.
-        form: Records nodes that compute the same and do not meet it. Returns the new outputs,
-            None where the node stays as it is.
+        form: Records nodes that compute the same and do not meet it.
         pinned_by: The test that fails when the runtime is mended.
         mended_in: The first version without it; None where there is none yet.
         stays: Whether the node stays: the form gives it other inputs, or makes new outputs of its

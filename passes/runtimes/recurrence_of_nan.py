@@ -18,6 +18,7 @@ __all__ = ["loses_nan", "with_nan", "with_nan_asked"]
 _ROWS, _WEIGHTS, _LENGTHS, _INITIAL, _KEPT = 0, 1, 4, 5, 6
 _LOSING = frozenset({"HardSigmoid", "Relu"})
 """Activations by which an RNN, and ``h`` of an LSTM, are numbers for NaN."""
+
 _KEY = "seqmap.nan"
 """Note on a node, which no file holds: NaN is added to its results."""
 
@@ -61,9 +62,7 @@ def with_nan_asked(node: ir.Node, types: Types, builder: Builder) -> list[ir.Val
         if one is not None
     ]
     total = functools.reduce(lambda one, other: builder.op("Add", [one, other]), sums)
-    # 0 times a number that is not finite is NaN.
-    asked = builder.op("IsNaN", [total])
-
+    asked = builder.op("IsNaN", [total])  # as 0 times a number that is not finite is
     count = len(node.outputs)
 
     def write_none(inner: Builder) -> list[ir.Value]:

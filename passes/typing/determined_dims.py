@@ -43,8 +43,8 @@ DETERMINED = dict.fromkeys(_BY_SHAPES, ()) | {
     "Slice": (1, 2, 3, 4),
     "Tile": (1,),
 }
-"""The same, and operators of which some operands decide the shape by what they hold: for each
-operator the positions of these."""
+"""Operators whose shape follows from their operands; the positions of those that decide it by
+what they hold, not by their shape."""
 
 
 def name_determined(typing: Typing, graph: ir.Graph, *, is_main: bool = False) -> None:
@@ -53,7 +53,7 @@ def name_determined(typing: Typing, graph: ir.Graph, *, is_main: bool = False) -
     Args:
         typing: The proven types of the graph and of all graphs in it.
         graph: A graph.
-        is_main: Whether it is the main graph, each value of which is computed once.
+        is_main: Whether it is the main graph: it runs once, and so does each of its nodes.
     """
     if is_main:
         typing.note_once(v for v in (*graph.inputs, *graph.initializers.values()))

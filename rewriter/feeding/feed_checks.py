@@ -17,7 +17,7 @@ from rewriter.feeding.texts import holds_texts, untext
 from rewriter.model_files import models
 from rewriter.option_values import dims_text
 
-__all__ = ["InputCheck", "as_feeds", "check_feeds", "told_unlike"]
+__all__ = ["InputCheck", "as_feeds", "check_feeds", "fits", "told_unlike"]
 
 
 def as_feeds(inputs: object) -> dict[str, Any]:
@@ -154,6 +154,7 @@ def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: 
 
 
 def fits(shape: tuple[int, ...], dims: tuple[int | str | None, ...]) -> bool:
+    """Whether a shape has the rank of declared dimensions, and their numbers."""
     return len(shape) == len(dims) and all(
         not isinstance(dim, int) or dim == size for size, dim in zip(shape, dims, strict=True)
     )

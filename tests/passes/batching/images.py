@@ -83,6 +83,14 @@ class FlatCase:
         """Return the id of the test."""
         return self.name
 
+    def declined(self) -> set[str]:
+        """Return why it does not reach the target that has no loops, as ``Operator code: why``."""
+        options = {"strategy": "fuse", "target": "portable", "tensor_io": True}
+        report = rewriter.explain(self.model, **options)
+        assert not report.reached
+        reasons = [reason for decision in report.decisions for reason in decision.reasons]
+        return {f"{r.op_type} {r.code.value}: {r.detail}" for r in reasons}
+
     @property
     def model(self) -> onnx.ModelProto:
         """The body as a SequenceMap over ``xs``."""

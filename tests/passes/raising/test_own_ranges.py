@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rewriter import rewrite
+from rewriter.backends import BackendError, run
 from tests.passes.loops import model, read, same
 from tests.passes.raising.carried import LENGTHS, SCALARS
 from tests.passes.raising.places import CONSTANTS, counted, grid
@@ -263,6 +264,36 @@ def test_a_list_of_places_counted_from_the_end() -> None:
         "place =", "below = Neg (most)  place ="
     )
     prove(loop("float[K,L]", "table", f"{V} {end} {FILLED}"))
+
+
+APART = {
+    "rows": (*Y, f"{PACKED} {ROW} {back('m')}"),
+    "boxes": (
+        "float[K,L,M]",
+        "boxes",
+        f"""{PACKED} line = Gather <axis = 1> (m, zero)
+            big = Unsqueeze (line, one1)  {BOX} {back("big")}""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_a_sample_of_nothing_reads_no_other_sample(name: str) -> None:
+    """The model as given fails where it is written to places; so may this one, and no more."""
+    before = model(loop(*APART[name]), 18)
+    found = read(before)
+    assert found.loops == 0
+    given = dict(feeds(3))
+    given["offsets"] = np.array([0, 2, 2, 4])
+    given["packed"] = np.full((5, 3), 99, np.float32)
+    given |= {"first": np.zeros(3, np.int64), "last": np.full(3, 2)}
+    given |= {"left": np.zeros(3, np.int64), "right": np.full(3, 1)}
+    begin = given[APART[name][1]] = np.zeros_like(given[APART[name][1]])
+    with pytest.raises(BackendError):
+        run(before, given)
+    made = run(found.model, given)["r"]
+    assert (made[[0, 2], :2, :1] == 1).all()
+    assert (made[1] == begin[1]).all()
 
 
 MISSES = {

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.in_branch import may_fail
+from passes.carried.common.in_branch import may_fail
 from passes.carried.pattern import added, added_constant, dependent_values
 from passes.graph.drafts import note
 from passes.graph.graphs import constant_value, is_operator, reads_of, subgraphs, walk_nodes

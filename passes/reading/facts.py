@@ -19,7 +19,7 @@ from passes.typing.value_types import Typing
 
 if TYPE_CHECKING:
     from passes.carried.pattern import Pattern
-    from passes.carried.seen import Seen
+    from passes.carried.rereads.seen import Seen
 
 __all__ = ["Kind", "LoopFacts", "State", "find_facts"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.carried.seen import Seen
+from passes.carried.rereads.seen import Seen
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand, skip_identities

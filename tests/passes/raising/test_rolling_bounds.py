@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from passes.carried import buffers
+from passes.carried.lists import buffers
 from passes.reading.integers import Linear
 from passes.reading.slice_bounds import Bounds
 

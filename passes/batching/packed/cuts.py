@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.shapes import fitting
 from passes.batching.flat.boxes import boxes_of_spans, cut_axes
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
@@ -29,7 +30,6 @@ from passes.batching.packed.row_by_row import (
 )
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.spread_rows import spread
-from passes.batching.shapes import fitting
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 from passes.reading.integers import Linear

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from passes.batching import attention, branches, contributed, control, convolution, losses
-from passes.batching.elementwise import in_inference, same_shape
-from passes.batching.merging import merging
-from passes.batching.normalization import group_normalization
+from passes.batching.families import attention, branches, contributed, control, convolution, losses
+from passes.batching.families.elementwise import in_inference, same_shape
+from passes.batching.families.merging import merging
+from passes.batching.families.normalization import group_normalization
 from passes.batching.packed import (
     cuts,
     distinct,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import volume
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.merging import volume
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.fixed_length import single_rows

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import sample_numbers
 from passes.batching.layouts import Batched
-from passes.batching.merging import sample_numbers
 from passes.batching.packed.alike_cuts import left_to_cut, named_axes
 from passes.graph.made import operand
 from passes.reading.entry_reads import number_at

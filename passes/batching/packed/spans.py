@@ -13,9 +13,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import sample_numbers
 from passes.batching.flat.boxes import boxes
 from passes.batching.layouts import Batched
-from passes.batching.merging import sample_numbers
 from passes.batching.packed.alike_cuts import cut_alike, named_axes
 from passes.batching.packed.bounded_rows import LengthsKey, cut_rows
 from passes.batching.packed.overlapping import limit_overlapping

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.carried_rounding import carries_rounding
 from passes.batching.context import Context, Output
+from passes.batching.families.carried_rounding import carries_rounding
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.collecting import Collecting, collect

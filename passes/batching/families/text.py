@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.merging import with_spare_sample, without_spare_sample
+from passes.batching.families.merging import with_spare_sample, without_spare_sample
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_used
 

@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.counted_rows import lengths_of_rows
+from passes.batching.families.merging import volume
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.merging import volume
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.layouts import Batched
-from passes.batching.merging import (
+from passes.batching.families.merging import (
     merge,
     unmerge_outputs,
     with_spare_sample,
     without_spare_sample,
 )
+from passes.batching.layouts import Batched
 
 __all__ = ["attention", "linear_attention", "rotary_embedding"]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.shapes import shaping
 from passes.batching.layouts import Batched
-from passes.batching.shapes import shaping
 
 __all__ = ["reshape"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import with_spare_sample, without_spare_sample
+from passes.batching.families.shapes import sample_dims, shaping
 from passes.batching.layouts import Batched
-from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.batching.packed.spans import span
-from passes.batching.shapes import sample_dims, shaping
 from passes.decisions import Code, Decline
 from passes.graph.picking import pick
 

@@ -9,9 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import volume
 from passes.batching.flat.splitting import split_by_own_sizes
 from passes.batching.layouts import Batched
-from passes.batching.merging import volume
 from passes.batching.operators import numbers_of
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.repeats import tile_to_lengths

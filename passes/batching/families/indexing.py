@@ -9,10 +9,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import sample_numbers
+from passes.batching.families.selection import chosen
+from passes.batching.families.shapes import shaping
 from passes.batching.layouts import Batched
-from passes.batching.merging import sample_numbers
-from passes.batching.selection import chosen
-from passes.batching.shapes import shaping
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, only_number, operand, shaped
 from passes.graph.picking import pick

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import merging
 from passes.batching.layouts import Batched, present
-from passes.batching.merging import merging
 from passes.decisions import Code, Decline
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.merging import unmerge_outputs
-from passes.batching.shapes import shaping
+from passes.batching.families.merging import unmerge_outputs
+from passes.batching.families.shapes import shaping
 
 __all__ = ["dft", "stft"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.linear import multiplied, plain_product
 from passes.batching.layouts import Batched
-from passes.batching.linear import multiplied, plain_product
 from passes.decisions import Code, Decline
 
 __all__ = ["matmul_integer", "qlinear_matmul"]

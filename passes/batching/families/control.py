@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.batched_bodies import (
+from passes.batching.context import Context, Operand, Output
+from passes.batching.families.batched_bodies import (
     SHARED,
     STACKED,
     batch_body,
     close_body,
     form_of,
 )
-from passes.batching.carried_rounding import carries_rounding
-from passes.batching.context import Context, Operand, Output
+from passes.batching.families.carried_rounding import carries_rounding
+from passes.batching.families.merging import with_spare_row, with_spare_sample
 from passes.batching.layouts import Batched, Layout
-from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
 from passes.decisions import Code, Decline
 from passes.graph.builder import BATCHED_KEY

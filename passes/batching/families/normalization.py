@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import merge, unmerge_outputs, volume
 from passes.batching.layouts import Batched
-from passes.batching.merging import merge, unmerge_outputs, volume
 from passes.decisions import Code, Decline
 from passes.graph.zero_sizes import LEAST_OPSET
 

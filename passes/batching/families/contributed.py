@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.linear import multiplied
+from passes.batching.families.linear import multiplied
 from passes.batching.packed.row_by_row import crosses
 from passes.batching.packed.rows_as_samples import ANY, rows_as_samples
 from passes.decisions import Code, Decline

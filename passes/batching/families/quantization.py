@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import merge
 from passes.batching.layouts import Batched
-from passes.batching.merging import merge
 from passes.decisions import Code, Decline
 
 __all__ = ["dynamic_quantization", "quantization", "scale_and_point"]

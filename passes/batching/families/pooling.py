@@ -7,8 +7,14 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import (
+    merge,
+    merging,
+    sample_numbers,
+    unmerge_outputs,
+    volume,
+)
 from passes.batching.layouts import Batched
-from passes.batching.merging import merge, merging, sample_numbers, unmerge_outputs, volume
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import volume, with_spare_sample, without_spare_sample
 from passes.batching.layouts import Batched
-from passes.batching.merging import volume, with_spare_sample, without_spare_sample
 
 __all__ = ["recurrent"]
 

@@ -187,6 +187,11 @@ def test_the_rooms_of_carried_need_those_in_front_of_them():
         assert needed & folders <= set(listed[:place]), name
 
 
+def test_numbers_are_read_of_graphs_and_types_alone():
+    needed = needs_of_rooms("passes")["passes.numbers"]
+    assert needed == {"passes.graph", "passes.sequence_operators", "passes.typing"}
+
+
 def test_schemas_are_read_in_one_place():
     reading = [file for file in FILES if "get_schema(" in file.read_text()]
     assert reading == [ROOT / "passes/graph/opsets.py"]

@@ -27,10 +27,10 @@ from passes.carried.rereads.rereads import Reread, find_rereads
 from passes.carried.rereads.row_updates import RowUpdate
 from passes.carried.rereads.seen import find_seen
 from passes.carried.totals.resets import find_resets
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["with_patterns"]

@@ -20,10 +20,10 @@ from passes.graph.drafts import note
 from passes.graph.graphs import constant_value, is_operator, reads_of, subgraphs, walk_nodes
 from passes.graph.made import made_by, skip_identities
 from passes.graph.node_copies import copy_nodes, copy_of, copy_value
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.number_order import is_nonnegative
 from passes.raising.flattened import Flattened
-from passes.reading.evaluate import Evaluator
 from passes.reading.iterations import Carried, Iteration, read_iteration
-from passes.reading.number_order import is_nonnegative
 from passes.typing import Typing, Typings
 from passes.typing.value_types import ValueType
 

@@ -12,8 +12,8 @@ import onnx_ir as ir
 from passes.graph.graphs import with_subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Dim, Linear, StateSymbol
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Dim, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 

@@ -17,8 +17,8 @@ from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["chosen", "non_max_suppression", "of_images", "range_"]
 

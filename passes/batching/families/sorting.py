@@ -12,7 +12,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padding import unpadded
 from passes.batching.packed.row_by_row import sample_axis
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["top_k"]
 

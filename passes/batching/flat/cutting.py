@@ -18,8 +18,8 @@ from passes.batching.packed.bounded_rows import FAR
 from passes.batching.packed.rows_left import rows_left
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
-from passes.reading.entry_reads import number_at
-from passes.reading.integers import Linear
+from passes.numbers.entry_reads import number_at
+from passes.numbers.integers import Linear
 from passes.typing import ValueType
 
 __all__ = ["cut_along", "known_bounds", "slice_", "takes_all"]

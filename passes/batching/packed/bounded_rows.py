@@ -18,7 +18,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.spread_rows import spread
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, only_number, operand
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["FAR", "LengthsKey", "cut_rows"]
 

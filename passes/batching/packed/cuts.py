@@ -32,7 +32,7 @@ from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["concat_rows", "slice_rows", "split_rows"]
 

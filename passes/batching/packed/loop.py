@@ -21,7 +21,7 @@ from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graph.graphs import captured_values, constant_value, is_default_domain
 from passes.graph.made import only_number, skip_identities
-from passes.reading.last_iteration import ALONE
+from passes.numbers.last_iteration import ALONE
 
 __all__ = ["loop_of_samples"]
 

@@ -11,7 +11,7 @@ from passes.batching.context import Context, Output
 from passes.batching.held import GATHERED, prefers_loop
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.reading.integers import ITERATION, Greatest, Least, Linear
+from passes.numbers.integers import ITERATION, Greatest, Least, Linear
 
 __all__ = ["limit_overlapping"]
 

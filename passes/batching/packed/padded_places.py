@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["Sides", "failing", "rows_of_places"]
 

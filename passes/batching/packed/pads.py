@@ -20,7 +20,7 @@ from passes.batching.packed.padded_places import Sides, failing, rows_of_places
 from passes.batching.packed.row_by_row import sample_axis
 from passes.decisions import Code, Decline
 from passes.graph.picking import pick
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["pad_rows", "pad_with", "with_fill_row"]
 

@@ -18,7 +18,7 @@ from passes.batching.packed.fills import lengths_of_size, own_sizes
 from passes.batching.packed.row_by_row import crosses
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 from passes.typing import ValueType
 
 __all__ = ["tile_to_lengths"]

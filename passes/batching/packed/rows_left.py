@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.sizes import difference
-from passes.reading.integers import Linear
-from passes.reading.number_order import greatest, is_nonnegative, least
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import greatest, is_nonnegative, least
 
 __all__ = ["rows_left"]
 

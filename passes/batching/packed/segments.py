@@ -24,7 +24,7 @@ from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.side_by_side import reduced_side_by_side
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 
 __all__ = [
     "FLOATS",

@@ -22,8 +22,8 @@ from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = [
     "expand_rows",

@@ -16,8 +16,8 @@ from passes.batching.families.merging import sample_numbers
 from passes.batching.layouts import Batched
 from passes.batching.packed.alike_cuts import left_to_cut, named_axes
 from passes.graph.made import operand
-from passes.reading.entry_reads import number_at
-from passes.reading.integer_reads import FAR
+from passes.numbers.entry_reads import number_at
+from passes.numbers.integer_reads import FAR
 from passes.typing import ValueType
 from passes.typing.needed_places import needs_one
 

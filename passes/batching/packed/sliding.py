@@ -22,7 +22,7 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.pads import with_fill_row
 from passes.batching.packed.row_by_row import crosses, packed_data, same_rows
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["framed_rows", "sliding"]
 

@@ -25,11 +25,11 @@ from passes.batching.packed.single_places import cut_places, entry, reads_one_pl
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
-from passes.reading.entry_reads import number_at
-from passes.reading.integers import ITERATION, Linear
-from passes.reading.last_iteration import most
-from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import Bounds
+from passes.numbers.entry_reads import number_at
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.last_iteration import most
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import Bounds
 
 __all__ = ["span"]
 

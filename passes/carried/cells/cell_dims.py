@@ -10,9 +10,9 @@ from passes.carried.cells.cell_sums import NotACellError
 from passes.carried.cells.cell_values import Dim, Lead
 from passes.carried.pattern import dependent_values
 from passes.graph.made import made_by, operands
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Dim as IntegerDim
 from passes.reading.facts import Kind, LoopFacts
-from passes.reading.integers import Dim as IntegerDim
 from passes.typing.value_types import Typing
 
 __all__ = ["CellDims"]

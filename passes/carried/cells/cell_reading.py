@@ -41,8 +41,8 @@ from passes.graph.made import (
     repeated_number,
     skip_identities,
 )
+from passes.numbers.slice_bounds import bounds_of
 from passes.reading.facts import LoopFacts
-from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["CellReader"]

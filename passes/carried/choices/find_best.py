@@ -18,8 +18,8 @@ from passes.carried.totals.latest import Latest
 from passes.graph.graphs import subgraphs, with_subgraphs
 from passes.graph.made import made_by, operands, skip_identities
 from passes.graph.scopes import Scope
+from passes.numbers.integer_reads import INTEGERS
 from passes.reading.counts import OPPOSITES
-from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 

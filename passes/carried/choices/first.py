@@ -22,12 +22,12 @@ from passes.graph.made import (
     through,
 )
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.written_numbers import is_writable
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
-from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
 __all__ = ["find_first"]

@@ -25,7 +25,7 @@ from passes.carried.totals.totals import truth_of
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 

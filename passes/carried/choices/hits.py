@@ -14,9 +14,9 @@ from passes.carried.pattern import FLOATS, Term
 from passes.carried.totals.running import running
 from passes.carried.totals.weighed import before_it_is_spoilt
 from passes.graph.builder import Builder
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
+from passes.numbers.written_numbers import write_number
 from passes.reading.iterations import Carried
-from passes.reading.written_numbers import write_number
 
 __all__ = ["Hits"]
 

@@ -20,7 +20,7 @@ from passes.carried.writes.writes import Write
 from passes.decisions import Code
 from passes.graph.made import operand
 from passes.graph.picking import can_pick, pick
-from passes.reading.integers import ITERATION
+from passes.numbers.integers import ITERATION
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import name_of_carried

@@ -15,7 +15,7 @@ from passes.carried.combined.conditional import Conditional
 from passes.carried.joined import Joined
 from passes.carried.pattern import Pattern, Term
 from passes.carried.writes.writes import Write
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["Steps", "in_steps", "onto"]

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value
 from passes.graph.made import either_order, made_by, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
 from passes.typing.value_types import Typing
 
 __all__ = ["skip_factors_of_one"]

@@ -8,10 +8,10 @@ import onnx_ir as ir
 
 from passes.graph.graphs import reads_of
 from passes.graph.made import operand
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Linear
+from passes.numbers.slice_bounds import bounds_of
 from passes.reading.nodes import ends_far, passed_on
-from passes.reading.slice_bounds import bounds_of
 
 __all__ = ["needed_for", "row_number", "takes_all"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.made import made_by, operand
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Linear
 
 __all__ = ["one_number"]
 

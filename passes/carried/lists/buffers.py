@@ -18,13 +18,13 @@ from passes.carried.pattern import Pattern, Term, added, dependent_values, path_
 from passes.decisions import Code
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.one_place import row_taken
+from passes.numbers.slice_bounds import Bounds, bounds_of, slice_of
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import is_nonnegative
-from passes.reading.one_place import row_taken
-from passes.reading.slice_bounds import Bounds, bounds_of, slice_of
 from passes.typing.value_types import Typing
 
 __all__ = ["RollingBuffer", "find_buffer"]

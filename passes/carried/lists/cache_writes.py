@@ -16,10 +16,10 @@ from passes.carried.lists.appends import fitting_rows
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.graph.builder import END, Builder
 from passes.graph.made import either_order, made_by, operands, skip_identities
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.written_numbers import is_writable, write_number
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CacheWrite", "find_cache_write"]
 

@@ -18,8 +18,8 @@ from passes.carried.lists.joined_elements import JoinedElements, first_elements
 from passes.carried.pattern import Term, dependent_values
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.numbers.integers import ITERATION, Linear
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["find_element_reads", "find_list_reads", "with_appended"]

@@ -21,10 +21,10 @@ from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, name_of
 from passes.graph.made import made_by, operand, skip_identities
 from passes.graph.node_copies import copy_nodes, copy_of, copy_value
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried, Iteration, read_iteration
 from passes.reading.nodes import is_same_work
-from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["find_nested_append"]

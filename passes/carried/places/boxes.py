@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from passes.carried.places.range_reads import Range
 from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
+from passes.numbers.integers import Linear
+from passes.numbers.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import Linear
-from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 
 __all__ = ["Bounds", "box_of", "is_box", "is_one", "span_of"]
 

@@ -16,9 +16,9 @@ import onnx_ir as ir
 from passes.carried.common.outside import made_twice
 from passes.graph.graphs import constant_value
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
+from passes.numbers.integers import Linear
+from passes.numbers.slice_bounds import axes_cut, cuts_of
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import Linear
-from passes.reading.slice_bounds import axes_cut, cuts_of
 
 __all__ = ["CheckedPlaces"]
 

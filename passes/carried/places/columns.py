@@ -24,10 +24,10 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Least, Linear
-from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import slice_of
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Least, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import slice_of
 
 __all__ = [
     "Column",

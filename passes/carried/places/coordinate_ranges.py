@@ -19,9 +19,9 @@ from passes.carried.places.shared_coordinates import (
 )
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operands, skip_identities
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["own_coordinate", "own_span", "span_of"]
 

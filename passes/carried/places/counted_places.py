@@ -11,10 +11,10 @@ import onnx_ir as ir
 
 from passes.graph.graphs import subgraphs, with_subgraphs
 from passes.graph.made import made_by, operands, skip_identities
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
 
 __all__ = ["names_new_places"]
 

@@ -23,9 +23,9 @@ from passes.graph.made import (
     through,
 )
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Linear
-from passes.reading.slice_bounds import Bounds, bounds_of
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Linear
+from passes.numbers.slice_bounds import Bounds, bounds_of
 
 __all__ = ["counts_rows"]
 

@@ -13,7 +13,7 @@ from passes.carried.places.columns import Column
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities, through
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
 
 __all__ = ["AxesBehind", "picked_rows", "places_of", "rows_of", "shape_of_rows", "unshaped"]
 

@@ -9,8 +9,8 @@ import onnx_ir as ir
 from passes.carried.places.checked_places import CheckedPlaces
 from passes.carried.places.columns import find_columns
 from passes.graph.made import operand, through
+from passes.numbers.integers import ITERATION, Linear
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["AXES", "Key", "find_key"]

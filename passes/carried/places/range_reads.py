@@ -15,9 +15,9 @@ from passes.carried.pattern import added, added_integers
 from passes.carried.places.columns import Column
 from passes.graph.made import made_by, only_number, operand, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import bounds_of
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import bounds_of
 from passes.typing.corrections import counted_axis
 
 __all__ = ["Range", "find_ranges"]

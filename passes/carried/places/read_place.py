@@ -15,8 +15,8 @@ from passes.carried.places.joins import find_join
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.number_order import is_nonnegative
 from passes.typing.corrections import asked_dimension
 
 __all__ = ["find_joined", "formed"]

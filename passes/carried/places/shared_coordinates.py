@@ -10,8 +10,8 @@ from passes.carried.common.uniform import one_number
 from passes.carried.places.columns import is_last_axis
 from passes.graph.graphs import constant_value, subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Linear
 
 __all__ = ["Reach", "all_places", "columns_of", "shared_coordinate", "yielded_by_branches"]
 

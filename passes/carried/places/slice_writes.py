@@ -28,8 +28,8 @@ from passes.carried.places.joins import find_join
 from passes.carried.places.range_reads import find_ranges
 from passes.carried.places.read_place import find_joined, formed
 from passes.graph.made import operands, through
+from passes.numbers.integers import Linear
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["SliceWrite", "find_slice_write", "point_of"]

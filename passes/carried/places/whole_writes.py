@@ -16,8 +16,8 @@ from passes.carried.places.columns import find_columns
 from passes.carried.places.range_reads import Range, find_ranges
 from passes.graph.made import operand
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Linear
 
 __all__ = ["writes_all_at"]
 

@@ -17,10 +17,10 @@ from passes.carried.ranges.range_marks import Marked
 from passes.carried.ranges.write_reader import WriteReader
 from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities, through
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.written_numbers import is_writable
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
 __all__ = ["find_own_rows"]

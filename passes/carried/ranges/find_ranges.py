@@ -11,8 +11,8 @@ from passes.carried.places.range_reads import Range
 from passes.carried.places.slice_writes import find_slice_write
 from passes.carried.ranges.range_writes import One, RangeWrite
 from passes.carried.ranges.write_reader import WriteReader
+from passes.numbers.integers import ITERATION
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 

@@ -21,10 +21,10 @@ from passes.graph.made import (
     skip_identities,
     through,
 )
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["find_tiles"]

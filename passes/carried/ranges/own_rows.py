@@ -17,10 +17,10 @@ from passes.carried.ranges.range_writes import One, RangedWrites
 from passes.decisions import Code
 from passes.graph.builder import END
 from passes.graph.picking import pick
-from passes.reading.integers import ITERATION, Linear
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.written_numbers import write_number
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import is_nonnegative
-from passes.reading.written_numbers import write_number
 
 __all__ = ["OwnRows", "OwnWrite"]
 

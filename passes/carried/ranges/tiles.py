@@ -28,7 +28,7 @@ from passes.carried.ranges.tile_places import (
 )
 from passes.carried.writes.writes import is_distinct
 from passes.decisions import Code
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 

@@ -16,8 +16,8 @@ from passes.carried.ranges.range_marks import Marked
 from passes.carried.ranges.range_writes import One
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities, through
+from passes.numbers.integers import ITERATION
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 

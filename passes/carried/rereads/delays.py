@@ -13,11 +13,11 @@ from passes.carried.rereads.rereads import Reread
 from passes.carried.writes.writes import is_distinct
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
-from passes.reading.integers import ITERATION, Linear
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.written_numbers import write_number
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import is_nonnegative
-from passes.reading.written_numbers import write_number
 
 __all__ = ["Delay", "Onward", "Unwritten"]
 

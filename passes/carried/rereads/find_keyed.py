@@ -16,13 +16,13 @@ from passes.carried.rereads.rereads import is_shape_read, read_row, written_row
 from passes.carried.totals.reductions import TYPES
 from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.made import axes_of, made_by, operand, skip_identities, through
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import FAR
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import cut_of
 from passes.reading.facts import LoopFacts
-from passes.reading.integer_reads import FAR
-from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import cut_of
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["find_keyed_reads", "is_read_elsewhere"]

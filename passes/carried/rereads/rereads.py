@@ -17,10 +17,10 @@ from passes.carried.pattern import ASK_SHAPE
 from passes.carried.rereads.rings import Ring, ring_of
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, skip_identities
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.written_numbers import is_writable
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["Reread", "find_rereads", "is_shape_read", "read_row", "written_row"]

@@ -16,10 +16,10 @@ from passes.carried.pattern import NumberedPattern, Term
 from passes.carried.writes.last_places import LastWrite, find_last_write
 from passes.graph.builder import END
 from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.written_numbers import is_writable, write_number
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.written_numbers import is_writable, write_number
 from passes.typing.value_types import Typing
 
 __all__ = ["Cycle", "Ring", "RingWrite", "find_cycle", "find_ring", "ring_of"]

@@ -18,8 +18,8 @@ from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgra
 from passes.graph.made import axes_of, made_by, operand, skip_identities, takes_whole_shape
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
+from passes.numbers.integers import Linear
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 

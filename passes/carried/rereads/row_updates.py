@@ -20,11 +20,11 @@ from passes.carried.writes.writes import is_distinct
 from passes.decisions import Code
 from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.written_numbers import is_writable, write_number
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.written_numbers import is_writable, write_number
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = ["RowUpdate", "find_row_update"]

@@ -23,9 +23,9 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
 from passes.graph.picking import can_pick, pick
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Linear
-from passes.reading.known_numbers import is_around
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.known_numbers import is_around
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import name_of_carried
 from passes.typing.value_types import Typing, ValueType

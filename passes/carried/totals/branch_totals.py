@@ -17,10 +17,10 @@ from passes.carried.pattern import Term, path_through
 from passes.carried.totals.reductions import FAMILIES, TYPES, Reduction
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
 from passes.graph.node_copies import copy_node, copy_of
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import INTEGERS
+from passes.numbers.integers import Linear, StateSymbol
 from passes.reading.facts import LoopFacts
-from passes.reading.integer_reads import INTEGERS
-from passes.reading.integers import Linear, StateSymbol
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 

@@ -18,7 +18,7 @@ from passes.carried.pattern import Pattern
 from passes.carried.totals.doubling import check_steps, doubled
 from passes.graph.builder import END, Builder
 from passes.graph.picking import pick
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 
 __all__ = [

@@ -19,7 +19,7 @@ from passes.carried.totals.totals import (
 )
 from passes.carried.totals.weighed import weigh_totals
 from passes.graph.made import skip_identities
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 
 __all__ = ["FAMILIES", "TYPES", "Reduction"]

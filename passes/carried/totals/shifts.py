@@ -23,12 +23,12 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import bounds_of
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["Shifts", "find_shifts"]

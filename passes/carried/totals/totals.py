@@ -14,7 +14,7 @@ from passes.carried.pattern import FLOATS
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.made import operand, operands
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 

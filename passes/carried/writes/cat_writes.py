@@ -16,13 +16,13 @@ from passes.carried.pattern import Pattern, Term, added, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import Bounds, slice_of
+from passes.numbers.written_numbers import is_writable, write_number
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import is_nonnegative
-from passes.reading.slice_bounds import Bounds, slice_of
-from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CatWrite", "find_cat_write"]
 

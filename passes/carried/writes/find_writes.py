@@ -18,8 +18,8 @@ from passes.carried.writes.read_back import find_elements_back, find_read_back
 from passes.carried.writes.writes import Write, is_distinct
 from passes.graph.made import made_by, operand, operands, shaped, skip_identities
 from passes.graph.scopes import Scope
+from passes.numbers.integers import ITERATION, Linear
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["SCATTERS", "find_write", "placed_terms", "scattered_terms"]

@@ -19,9 +19,9 @@ from passes.carried.places.joins import Join, find_join
 from passes.carried.places.keys import AXES
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.slice_bounds import bounds_of, slice_of
 from passes.reading.facts import LoopFacts
-from passes.reading.slice_bounds import bounds_of, slice_of
 from passes.typing.corrections import counted_axis
 
 __all__ = ["ReadBack", "find_elements_back", "find_read_back"]

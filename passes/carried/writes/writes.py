@@ -12,10 +12,10 @@ from passes.carried.joined import Joined
 from passes.carried.pattern import FLOATS, Pattern, Term
 from passes.carried.places.joined_places import Places
 from passes.decisions import Code
-from passes.reading.integers import ITERATION, Linear
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import is_nonnegative
 from passes.reading.why_written import name_of_carried
 from passes.typing.value_types import are_numbers
 

@@ -13,9 +13,9 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.graph.graphs import is_operator
-from passes.reading.integer_reads import INTEGERS, NumberReader, Numbers, fits
-from passes.reading.integer_rules import RULES
-from passes.reading.integers import Linear
+from passes.numbers.integer_reads import INTEGERS, NumberReader, Numbers, fits
+from passes.numbers.integer_rules import RULES
+from passes.numbers.integers import Linear
 
 __all__ = ["FLOATS", "is_exact", "number_at"]
 

@@ -6,9 +6,9 @@ import onnx_ir as ir
 
 from passes.graph.graphs import is_operator
 from passes.graph.made import axes_of, made_by, operand, optional_operand
-from passes.reading.integer_reads import FAR, NumberReader, size_along
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integer_reads import FAR, NumberReader, size_along
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["needs_one_number", "row_taken", "takes_one"]
 

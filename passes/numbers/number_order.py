@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from passes.reading.integers import (
+from passes.numbers.integers import (
     Atom,
     Dim,
     Greatest,

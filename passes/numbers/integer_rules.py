@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
-from passes.reading.arithmetic_rules import ARITHMETIC_RULES, COUNTING_RULES
-from passes.reading.integer_reads import (
+from passes.numbers.arithmetic_rules import ARITHMETIC_RULES, COUNTING_RULES
+from passes.numbers.integer_reads import (
     INTEGERS,
     NumberReader,
     Numbers,
@@ -24,9 +24,9 @@ from passes.reading.integer_reads import (
     shape_numbers,
     size_number,
 )
-from passes.reading.integers import Linear
-from passes.reading.truth_rules import TRUTH_RULES, flat_size, truth
-from passes.reading.vector_reads import gather_numbers, slice_numbers
+from passes.numbers.integers import Linear
+from passes.numbers.truth_rules import TRUTH_RULES, flat_size, truth
+from passes.numbers.vector_reads import gather_numbers, slice_numbers
 
 __all__ = ["RULES"]
 

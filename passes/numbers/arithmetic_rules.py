@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.reading.integer_reads import FAR, INTEGERS, NumberReader, Numbers, Rule, zipped
-from passes.reading.integers import Dim, Linear
-from passes.reading.number_order import greatest, is_nonnegative, least
-from passes.reading.vector_reads import lowest
+from passes.numbers.integer_reads import FAR, INTEGERS, NumberReader, Numbers, Rule, zipped
+from passes.numbers.integers import Dim, Linear
+from passes.numbers.number_order import greatest, is_nonnegative, least
+from passes.numbers.vector_reads import lowest
 
 __all__ = ["ARITHMETIC_RULES", "COUNTING_RULES"]
 

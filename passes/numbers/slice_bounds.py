@@ -9,11 +9,11 @@ import onnx_ir as ir
 from passes.graph.made import made_by, operand
 from passes.graph.scopes import Scope
 from passes.graph.whole_slices import END
-from passes.reading.entry_reads import number_at
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import size_along
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.entry_reads import number_at
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import size_along
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = [
     "AxisCut",

@@ -7,11 +7,11 @@ import onnx_ir as ir
 from passes.graph.graphs import is_default_domain
 from passes.graph.made import axes_of, made_by, operand, operands, optional_operand
 from passes.graph.whole_slices import END, constant_entries, takes_all
-from passes.reading.entry_reads import number_at
-from passes.reading.integer_reads import INTEGERS, NumberReader
-from passes.reading.integers import Linear
-from passes.reading.last_iteration import is_never_negative
-from passes.reading.number_order import greatest
+from passes.numbers.entry_reads import number_at
+from passes.numbers.integer_reads import INTEGERS, NumberReader
+from passes.numbers.integers import Linear
+from passes.numbers.last_iteration import is_never_negative
+from passes.numbers.number_order import greatest
 
 __all__ = ["made_along", "made_size"]
 

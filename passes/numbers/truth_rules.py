@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
-from passes.reading.integer_reads import NumberReader, Numbers, Rule, zipped
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
-from passes.reading.vector_reads import lowest
+from passes.numbers.integer_reads import NumberReader, Numbers, Rule, zipped
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.vector_reads import lowest
 
 __all__ = ["TRUTH_RULES", "flat_size", "truth"]
 

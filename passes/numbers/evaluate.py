@@ -11,11 +11,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
-from passes.reading.entry_reads import FLOATS, is_exact
-from passes.reading.integer_reads import INTEGERS, Numbers, length_of
-from passes.reading.integer_rules import RULES
-from passes.reading.integers import Dim, Length, Linear, Scalar
-from passes.reading.made_sizes import made_along, made_size
+from passes.numbers.entry_reads import FLOATS, is_exact
+from passes.numbers.integer_reads import INTEGERS, Numbers, length_of
+from passes.numbers.integer_rules import RULES
+from passes.numbers.integers import Dim, Length, Linear, Scalar
+from passes.numbers.made_sizes import made_along, made_size
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing

@@ -2,7 +2,7 @@
 
 ``2 * length(xs) + i - 1`` is a `Linear`: the constant -1, and the atoms ``Length(xs)`` and
 `IterationNumber` with how often each counts, 2 and 1. What is proven of sums is in
-`passes.reading.number_order`.
+`passes.numbers.number_order`.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import INTEGERS, Numbers, fits
-from passes.reading.integers import ITERATION, Dim, Linear
-from passes.reading.number_order import is_nonnegative, sole_atom
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import INTEGERS, Numbers, fits
+from passes.numbers.integers import ITERATION, Dim, Linear
+from passes.numbers.number_order import is_nonnegative, sole_atom
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.reading.integers import (
+from passes.numbers.integers import (
     Atom,
     Dim,
     Entry,

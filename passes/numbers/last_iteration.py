@@ -10,10 +10,10 @@ import onnx_ir as ir
 
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, only_number, operand
-from passes.reading.integer_reads import INTEGERS, NumberReader
-from passes.reading.integers import ITERATION, Linear, Scalar
-from passes.reading.number_order import is_nonnegative
-from passes.reading.vector_reads import lowest
+from passes.numbers.integer_reads import INTEGERS, NumberReader
+from passes.numbers.integers import ITERATION, Linear, Scalar
+from passes.numbers.number_order import is_nonnegative
+from passes.numbers.vector_reads import lowest
 
 __all__ = ["ALONE", "is_never_negative", "maker", "most"]
 

@@ -11,10 +11,10 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import INTEGERS, Numbers
-from passes.reading.integers import ITERATION, Dim, IterationNumber, Linear
-from passes.reading.written_numbers import write_number
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import INTEGERS, Numbers
+from passes.numbers.integers import ITERATION, Dim, IterationNumber, Linear
+from passes.numbers.written_numbers import write_number
 
 __all__ = ["is_around", "write_at", "write_known"]
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import is_default_domain, is_operator
 from passes.graph.made import operand, optional_operand, shaped
-from passes.reading.integers import Length, Linear
+from passes.numbers.integers import Length, Linear
 from passes.sequence_operators import is_map
 
 __all__ = [
@@ -50,7 +50,7 @@ def fits(number: Linear, dtype: ir.DataType | None) -> bool:
 
 
 class NumberReader(Protocol):
-    """The evaluator as its rules see it; see `passes.reading.evaluate`."""
+    """The evaluator as its rules see it; see `passes.numbers.evaluate`."""
 
     last: Linear | None
     is_far: bool

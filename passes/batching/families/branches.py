@@ -12,9 +12,9 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.row_by_row import are_alike
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.joint_forms import either
-from passes.batching.packed.partition import partitioned
-from passes.batching.packed.some_samples import as_packed
+from passes.batching.packed.control.joint_forms import either
+from passes.batching.packed.control.partition import partitioned
+from passes.batching.packed.control.some_samples import as_packed
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, walk_nodes

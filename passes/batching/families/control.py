@@ -18,7 +18,7 @@ from passes.batching.families.batched_bodies import (
 from passes.batching.families.carried_rounding import carries_rounding
 from passes.batching.families.merging import with_spare_row, with_spare_sample
 from passes.batching.layouts import Batched, Layout
-from passes.batching.packed.loop import loop_of_samples
+from passes.batching.packed.control.loop import loop_of_samples
 from passes.decisions import Code, Decline
 from passes.graph.builder import BATCHED_KEY
 from passes.graph.graphs import captured_values, is_operator, is_used

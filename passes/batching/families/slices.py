@@ -12,7 +12,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import with_spare_sample, without_spare_sample
 from passes.batching.families.shapes import sample_dims, shaping
 from passes.batching.layouts import Batched
-from passes.batching.packed.spans import span
+from passes.batching.packed.slicing.spans import span
 from passes.decisions import Code, Decline
 from passes.graph.picking import pick
 

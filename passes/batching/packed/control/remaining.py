@@ -13,14 +13,14 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.some_samples import inverse_of
+from passes.batching.packed.control.some_samples import inverse_of
 from passes.graph.builder import Builder
 
 __all__ = ["ActiveSet"]
 
 
 class ActiveSet:
-    """See `passes.batching.packed.rosters.Roster`.
+    """See `passes.batching.packed.control.rosters.Roster`.
 
     No step is computed for a sample that is done, so that nothing fails that would not have.
     """
@@ -72,7 +72,7 @@ class ActiveSet:
 
 
 class _ChosenRows:
-    """See `passes.batching.packed.rosters.Team`: samples by their numbers."""
+    """See `passes.batching.packed.control.rosters.Team`: samples by their numbers."""
 
     def __init__(
         self,

@@ -16,8 +16,8 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
-from passes.batching.packed.padded_places import Sides, failing, rows_of_places
 from passes.batching.packed.row_by_row import sample_axis
+from passes.batching.packed.slicing.padded_places import Sides, failing, rows_of_places
 from passes.decisions import Code, Decline
 from passes.graph.picking import pick
 from passes.numbers.integers import Linear

@@ -2,7 +2,7 @@
 
 Of a shared tensor of 7 rows, ``x[start : start + 3]`` with the starts ``[0, 2]`` is one Gather, by
 the rows ``[[0, 1, 2], [2, 3, 4]]``. Bounds ``[0:3]`` and ``[2:4]`` leave packed samples of the
-lengths ``[3, 2]``, see `passes.batching.packed.bounded_rows`.
+lengths ``[3, 2]``, see `passes.batching.packed.slicing.bounded_rows`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import sample_numbers
 from passes.batching.flat.boxes import boxes
 from passes.batching.layouts import Batched
-from passes.batching.packed.alike_cuts import cut_alike, named_axes
-from passes.batching.packed.bounded_rows import LengthsKey, cut_rows
-from passes.batching.packed.overlapping import limit_overlapping
 from passes.batching.packed.row_by_row import sample_axis
-from passes.batching.packed.rows_left import rows_left
-from passes.batching.packed.single_places import cut_places, entry, reads_one_place, single_place
+from passes.batching.packed.slicing.alike_cuts import cut_alike, named_axes
+from passes.batching.packed.slicing.bounded_rows import LengthsKey, cut_rows
+from passes.batching.packed.slicing.overlapping import limit_overlapping
+from passes.batching.packed.slicing.rows_left import rows_left
+from passes.batching.packed.slicing.single_places import (
+    cut_places,
+    entry,
+    reads_one_place,
+    single_place,
+)
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand

@@ -15,7 +15,7 @@ from passes.numbers.number_order import greatest, is_nonnegative, least
 __all__ = ["rows_left"]
 
 _ENDLESS = 1 << 31
-"""A bound that no row reaches, as `passes.batching.packed.spans` has it."""
+"""A bound that no row reaches, as `passes.batching.packed.slicing.spans` has it."""
 
 
 def rows_left(

@@ -15,11 +15,11 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
-from passes.batching.packed.longest_first import SortedByLength
-from passes.batching.packed.rosters import ActiveBatch
+from passes.batching.packed.control.longest_first import SortedByLength
+from passes.batching.packed.control.rosters import ActiveBatch
+from passes.batching.packed.control.step import StepBody
+from passes.batching.packed.control.stepwise import run_steps
 from passes.batching.packed.row_by_row import lengths_of
-from passes.batching.packed.step import StepBody
-from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 
 __all__ = ["scan_rows"]

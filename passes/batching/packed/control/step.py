@@ -14,9 +14,9 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.collecting import Number
-from passes.batching.packed.living import LiveIns
-from passes.batching.packed.rosters import ActiveBatch, Schedule
+from passes.batching.packed.control.collecting import Number
+from passes.batching.packed.control.living import LiveIns
+from passes.batching.packed.control.rosters import ActiveBatch, Schedule
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import sample_numbers
 from passes.batching.layouts import Batched
-from passes.batching.packed.alike_cuts import left_to_cut, named_axes
+from passes.batching.packed.slicing.alike_cuts import left_to_cut, named_axes
 from passes.graph.made import operand
 from passes.numbers.entry_reads import number_at
 from passes.numbers.integer_reads import FAR

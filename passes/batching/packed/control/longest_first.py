@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.some_samples import inverse_of
+from passes.batching.packed.control.some_samples import inverse_of
 from passes.batching.packed.spread_rows import spread
 from passes.graph.builder import END, Builder
 
@@ -22,7 +22,7 @@ __all__ = ["SortedByLength"]
 
 
 class SortedByLength:
-    """See `passes.batching.packed.rosters.Roster`.
+    """See `passes.batching.packed.control.rosters.Roster`.
 
     All that the steps do together is linear in the sum of the samples' steps, however uneven
     these are.
@@ -97,7 +97,7 @@ class SortedByLength:
 
 
 class _Prefix:
-    """See `passes.batching.packed.rosters.Team`: the first samples of an order."""
+    """See `passes.batching.packed.control.rosters.Team`: the first samples of an order."""
 
     def __init__(
         self, roster: SortedByLength, inner: Builder, batch: ir.Value, after: ir.Value

@@ -18,7 +18,7 @@ from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.some_samples import as_packed, rows_and_sides
+from passes.batching.packed.control.some_samples import as_packed, rows_and_sides
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.typing.value_types import is_number

@@ -19,8 +19,8 @@ from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
-from passes.batching.packed.pads import with_fill_row
 from passes.batching.packed.row_by_row import crosses, packed_data, same_rows
+from passes.batching.packed.slicing.pads import with_fill_row
 from passes.decisions import Code, Decline
 from passes.numbers.integers import Linear
 

@@ -16,7 +16,7 @@ from passes.batching.context import Context, Output
 from passes.batching.flat.grid import Side
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.joint_forms import (
+from passes.batching.packed.control.joint_forms import (
     JointForm,
     joint_form,
     lengths_along,
@@ -24,7 +24,7 @@ from passes.batching.packed.joint_forms import (
     rows_of_form,
     typed_rows,
 )
-from passes.batching.packed.some_samples import Subset, inverse_of
+from passes.batching.packed.control.some_samples import Subset, inverse_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import captured_values
 from passes.typing import ValueType

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.rosters import ActiveBatch
+from passes.batching.packed.control.rosters import ActiveBatch
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder

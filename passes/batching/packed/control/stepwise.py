@@ -15,10 +15,10 @@ from passes.batching.context import Context, Output
 from passes.batching.families.carried_rounding import carries_rounding
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.collecting import Collecting, collect
-from passes.batching.packed.rosters import Schedule
-from passes.batching.packed.some_samples import Subset, inverse_of
-from passes.batching.packed.step import Recorder, StepBody
+from passes.batching.packed.control.collecting import Collecting, collect
+from passes.batching.packed.control.rosters import Schedule
+from passes.batching.packed.control.some_samples import Subset, inverse_of
+from passes.batching.packed.control.step import Recorder, StepBody
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_used

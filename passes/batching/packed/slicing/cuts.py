@@ -17,9 +17,7 @@ from passes.batching.families.shapes import fitting
 from passes.batching.flat.boxes import boxes_of_spans, cut_axes
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
-from passes.batching.packed.bounded_rows import cut_rows
 from passes.batching.packed.checks import equally_long
-from passes.batching.packed.pads import pad_with
 from passes.batching.packed.row_by_row import (
     crosses,
     lengths_of,
@@ -28,7 +26,9 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
-from passes.batching.packed.rows_left import rows_left
+from passes.batching.packed.slicing.bounded_rows import cut_rows
+from passes.batching.packed.slicing.pads import pad_with
+from passes.batching.packed.slicing.rows_left import rows_left
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator

@@ -12,12 +12,12 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.living import Apart
-from passes.batching.packed.longest_first import SortedByLength
-from passes.batching.packed.remaining import ActiveSet
-from passes.batching.packed.rosters import ActiveBatch, Schedule
-from passes.batching.packed.step import StepBody
-from passes.batching.packed.stepwise import run_steps
+from passes.batching.packed.control.living import Apart
+from passes.batching.packed.control.longest_first import SortedByLength
+from passes.batching.packed.control.remaining import ActiveSet
+from passes.batching.packed.control.rosters import ActiveBatch, Schedule
+from passes.batching.packed.control.step import StepBody
+from passes.batching.packed.control.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graph.graphs import captured_values, constant_value, is_default_domain
 from passes.graph.made import only_number, skip_identities

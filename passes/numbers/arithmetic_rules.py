@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.numbers.integer_reads import FAR, INTEGERS, NumberReader, Numbers, Rule, zipped
+from passes.numbers.integer_reads import (
+    FAR,
+    INTEGERS,
+    NumberReader,
+    Numbers,
+    Rule,
+    operand_numbers,
+    zipped,
+)
 from passes.numbers.integers import Dim, Linear
 from passes.numbers.number_order import greatest, is_nonnegative, least
 from passes.numbers.vector_reads import lowest
@@ -138,7 +146,7 @@ def _mod(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 def _rounded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Round whole numbers, which stay what they are."""
-    operands = evaluator.operands(node)
+    operands = operand_numbers(evaluator, node)
     return None if not operands else operands[0]
 
 

@@ -142,11 +142,6 @@ class _OnePlace:
         found = self.of(value)
         return None if found is None else found[0]
 
-    def operands(self, node: ir.Node) -> list[Numbers] | None:
-        found = [self.of(value) for value in node.inputs]
-        known = [one for one in found if one is not None]
-        return known if len(known) == len(found) else None
-
     def rank(self, _: ir.Value | None) -> int:
         return 1
 

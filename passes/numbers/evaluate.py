@@ -181,12 +181,6 @@ class Evaluator:
 
     # What the rules below read.
 
-    def operands(self, node: ir.Node) -> list[Numbers] | None:
-        """Return the numbers of all inputs, or None where some are not known."""
-        found = [self.of(v) for v in node.inputs]
-        known = [x for x in found if x is not None]
-        return known if len(known) == len(found) else None
-
     def rank(self, value: ir.Value | None) -> int | None:
         """Return the rank of a value, if known."""
         return None if value is None else self._typing.rank(self.outside(value))

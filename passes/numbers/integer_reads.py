@@ -24,6 +24,7 @@ __all__ = [
     "fits",
     "length_number",
     "length_of",
+    "operand_numbers",
     "shape_entries",
     "shape_numbers",
     "size_along",
@@ -67,9 +68,6 @@ class NumberReader(Protocol):
     def length(self, sequence: ir.Value | None) -> Linear | None:
         """Return the number of elements of a sequence."""
 
-    def operands(self, node: ir.Node) -> list[Numbers] | None:
-        """Return the numbers of all inputs."""
-
     def rank(self, value: ir.Value | None) -> int | None:
         """Return the rank of a value."""
 
@@ -100,6 +98,13 @@ class NumberReader(Protocol):
 
 Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
 """What an operator makes of numbers; None where that is not known."""
+
+
+def operand_numbers(evaluator: NumberReader, node: ir.Node) -> list[Numbers] | None:
+    """Return the numbers of all inputs, or None where some are not known."""
+    found = [evaluator.of(value) for value in node.inputs]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
 
 
 def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -208,7 +213,7 @@ def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear |
 
 def zipped(evaluator: NumberReader, node: ir.Node) -> Sequence[tuple[Linear, ...]] | None:
     """Return the operands of each number of an elementwise result."""
-    operands = evaluator.operands(node)
+    operands = operand_numbers(evaluator, node)
     if not operands or not are_vectors(evaluator, node):
         return None
     sizes = {len(x) for x in operands} - {1}

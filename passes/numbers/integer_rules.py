@@ -21,6 +21,7 @@ from passes.numbers.integer_reads import (
     are_vectors,
     fits,
     length_number,
+    operand_numbers,
     shape_numbers,
     size_number,
 )
@@ -78,7 +79,7 @@ def _rounds(number: Linear, dtype: ir.DataType) -> bool:
 
 def _range(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Count from a number, so often that the last one is known, in constant steps."""
-    found = evaluator.operands(node)
+    found = operand_numbers(evaluator, node)
     if found is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
         return None
     if any(len(one) != 1 for one in found):
@@ -95,7 +96,7 @@ _MOST_COUNTED = 64
 
 
 def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    operands, axis = evaluator.operands(node), node.attributes.get_int("axis", 0)
+    operands, axis = operand_numbers(evaluator, node), node.attributes.get_int("axis", 0)
     are_rows = axis in (0, -2) and all(evaluator.rank(v) == 2 for v in node.inputs)
     is_one = len(node.inputs) == 1
     if operands is None or not (is_one or are_rows or are_vectors(evaluator, node)):

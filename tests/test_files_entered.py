@@ -63,7 +63,7 @@ def test_what_the_model_has_no_use_for_is_not_entered() -> None:
         "passes/fusing/guard_choice.py": "a guard that would help",
         "passes/fusing/partly_fused.py": "a node that stays in a loop",
         "passes/raising/originals.py": "a Loop that was raised",
-        "passes/runtimes/quantized.py": "DequantizeLinear",
+        "passes/runtimes/defects/quantized.py": "DequantizeLinear",
         "passes/sequences/known.py": "samples of a known number",
         "passes/typing/corrections.py": "Range and Slice",
         "passes/typing/shape_functions.py": "an operator of another domain",

@@ -13,8 +13,8 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, optional_operand
-from passes.runtimes.reshapes import from_front
-from passes.runtimes.small_numbers import is_small
+from passes.runtimes.defects.reshapes import from_front
+from passes.runtimes.defects.small_numbers import is_small
 from passes.runtimes.types import Types
 
 __all__ = [

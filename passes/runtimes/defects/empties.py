@@ -8,7 +8,7 @@ import onnx_ir as ir
 from passes.graph.builder import END, Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import either_order, made_by, only_number, operand, operands
-from passes.runtimes.reshapes import from_front, kept_apart
+from passes.runtimes.defects.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 
 __all__ = [

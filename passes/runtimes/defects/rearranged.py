@@ -9,7 +9,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
 from passes.graph.made import only_number, operand, operands, optional_operand
 from passes.runtimes.beside import TAKEN_AWAY
-from passes.runtimes.reshapes import from_front
+from passes.runtimes.defects.reshapes import from_front
 from passes.runtimes.types import Types
 
 __all__ = [

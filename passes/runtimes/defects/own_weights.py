@@ -8,7 +8,7 @@ from passes.graph.builder import Builder, unnamed
 from passes.graph.graphs import is_operator, makers
 from passes.graph.made import operand, operands, skip_identities
 from passes.runtimes.beside import TAKEN_AWAY
-from passes.runtimes.quantized import kept
+from passes.runtimes.defects.quantized import kept
 from passes.runtimes.types import Types
 
 __all__ = [

@@ -10,7 +10,7 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import skip_identities
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
-from passes.runtimes.reshapes import from_front
+from passes.runtimes.defects.reshapes import from_front
 from passes.runtimes.types import Types
 
 __all__ = [

@@ -11,7 +11,7 @@ from passes.lazy import load_attribute
 
 if TYPE_CHECKING:
     from passes.batching.context import Context, Operand, Output
-    from passes.batching.elementwise import broadcasting, elementwise
+    from passes.batching.families.elementwise import broadcasting, elementwise
     from passes.batching.registration import register
     from passes.common_subexpressions import EliminateCommonSubexpressionsPass
     from passes.decisions import Code, Decision, Decline, Reason, Verdict
@@ -84,8 +84,8 @@ _MODULES = {
     "TypeValuesPass": "passes.typing",
     "UnrollSequenceMapPass": "passes.unroll",
     "Verdict": "passes.decisions",
-    "broadcasting": "passes.batching.elementwise",
-    "elementwise": "passes.batching.elementwise",
+    "broadcasting": "passes.batching.families.elementwise",
+    "elementwise": "passes.batching.families.elementwise",
     "register": "passes.batching.registration",
 }
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.builder import Builder, needed_nodes
 from passes.graph.drafts import drafting
 from passes.graph.graphs import (
@@ -28,6 +27,7 @@ from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
 from passes.inline import InlineMapFunctionsPass
 from passes.maps.sequence_source import MAKERS, maker
+from passes.numbers.folding import Folder
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import KnownSequences

@@ -10,7 +10,6 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.flat_views import read_view
 from passes.fold_branches import fold_branches
-from passes.folding import Folder
 from passes.graph.builder import Builder, given_paths
 from passes.graph.graphs import all_nodes, graphs_in_loops, is_operator, walk_nodes
 from passes.graph.made import made_by, operand
@@ -21,6 +20,7 @@ from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
 from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
 from passes.maps.sequence_source import cut_tensor
+from passes.numbers.folding import Folder
 from passes.promises import Ceiling, ceiling_of
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import all_nodes, is_operator, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.maps.sequence_map import move_initializers
+from passes.numbers.folding import Folder
 from passes.typing import type_values
 
 __all__ = ["FoldBranchesPass", "chosen_branch", "fold_branches"]

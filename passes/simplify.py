@@ -8,7 +8,6 @@ import onnx_ir as ir
 from passes.batching.anywhere import runs_anywhere
 from passes.decisions import PART_OF, Decision, Verdict
 from passes.fold_branches import fold_branches
-from passes.folding import Folder
 from passes.graph.builder import given_paths
 from passes.graph.graphs import (
     default_opset,
@@ -24,6 +23,7 @@ from passes.graph.node_copies import forget_dims, rank_alone
 from passes.graph.splice import remove_dead
 from passes.maps.merge import merge_sequence_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare
+from passes.numbers.folding import Folder
 from passes.promises import ceiling_of
 from passes.reading.nodes import become_constant, constant_of
 from passes.typing import Typing, type_values

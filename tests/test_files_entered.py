@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import FrameType
@@ -37,8 +38,15 @@ def files_entered(model: Path) -> set[str]:
 
 def test_one_map_is_followed_through_few_files() -> None:
     entered = files_entered(ONE_MATMUL)
-    assert "passes/batching/linear.py" in entered
+    assert "passes/batching/families/linear.py" in entered
     assert len(entered) <= MOST, sorted(entered)
+
+
+def test_the_architecture_lists_these_files() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("## One MatMul")[2]
+    rooms = re.findall(r"`((?:passes|rewriter)/[\w/]*)`: ([\w, ]+)", page.partition("## ")[0])
+    listed = [f"{room}{name.strip()}.py" for room, names in rooms for name in names.split(",")]
+    assert sorted(listed) == sorted(files_entered(ONE_MATMUL))
 
 
 def test_what_the_model_has_no_use_for_is_not_entered() -> None:
@@ -55,7 +63,7 @@ def test_what_the_model_has_no_use_for_is_not_entered() -> None:
         "passes/fusing/guard_choice.py": "a guard that would help",
         "passes/fusing/partly_fused.py": "a node that stays in a loop",
         "passes/raising/originals.py": "a Loop that was raised",
-        "passes/runtimes/quantized.py": "DequantizeLinear",
+        "passes/runtimes/defects/quantized.py": "DequantizeLinear",
         "passes/sequences/known.py": "samples of a known number",
         "passes/typing/corrections.py": "Range and Slice",
         "passes/typing/shape_functions.py": "an operator of another domain",

@@ -154,20 +154,42 @@ def test_no_module_needs_itself():
     assert len(order) == len(FILES)
 
 
-def room(module: str) -> str:
-    """Return the folder in `rewriter` that a module lies in, or the module where it is in none."""
-    first = ".".join(module.split(".")[:2])
-    return first if (ROOT / first.replace(".", "/")).is_dir() else module
+def needs_of_rooms(package: str) -> dict[str, set[str]]:
+    """Return what each folder of a package, and each file in none, imports of the others."""
+
+    def room(module: str) -> str:
+        first = ".".join(module.split(".")[: package.count(".") + 2])
+        return first if (ROOT / first.replace(".", "/")).is_dir() else module
+
+    rooms = collections.defaultdict(set)
+    for module, needed in dependencies().items():
+        if module.startswith(f"{package}."):
+            others = {room(one) for one in needed if one.startswith(f"{package}.")}
+            rooms[room(module)] |= others - {room(module)}
+    return rooms
 
 
 def test_the_rooms_of_rewriter_need_each_other_one_way():
-    rooms = collections.defaultdict(set)
-    for module, needed in dependencies().items():
-        if module.startswith("rewriter."):
-            others = {room(one) for one in needed if one.startswith("rewriter.")}
-            rooms[room(module)] |= others - {room(module)}
+    rooms = needs_of_rooms("rewriter")
     assert set(graphlib.TopologicalSorter(rooms).static_order()) >= set(rooms)
     assert len(list((ROOT / "rewriter").glob("[!_]*"))) <= 25
+
+
+def test_the_rooms_of_carried_need_those_in_front_of_them():
+    rooms = needs_of_rooms("passes.carried")
+    assert set(graphlib.TopologicalSorter(rooms).static_order()) >= set(rooms)
+    page = ast.get_docstring(ast.parse((ROOT / "passes/carried/__init__.py").read_text()))
+    listed = re.findall(r"`(\w+)`", page.partition("in front of it alone")[2])
+    folders = {path.parent.name for path in (ROOT / "passes/carried").glob("*/__init__.py")}
+    assert set(listed) == folders
+    for place, name in enumerate(listed):
+        needed = {one.rpartition(".")[2] for one in rooms[f"passes.carried.{name}"]}
+        assert needed & folders <= set(listed[:place]), name
+
+
+def test_numbers_are_read_of_graphs_and_types_alone():
+    needed = needs_of_rooms("passes")["passes.numbers"]
+    assert needed == {"passes.graph", "passes.sequence_operators", "passes.typing"}
 
 
 def test_schemas_are_read_in_one_place():

@@ -10,9 +10,9 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.failing import cannot_fail
 from passes.batching.known_places import writes_known_places
-from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.graph.made import optional_operand
+from passes.numbers.folding import Folder
 from passes.typing import Typing
 from passes.typing.needed_places import may_lack_place
 

@@ -17,8 +17,8 @@ from passes.batching.sizes import LengthKey, SampleNumbers, sole_lengths
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.drafts import Memo
+from passes.numbers.integers import Linear
 from passes.promises import FuseOptions
-from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
 from passes.typing.value_types import UNKNOWN, is_number
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.graphs import is_operator
-from passes.reading.evaluate import Evaluator, Numbers
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.evaluate import Evaluator, Numbers
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["cast_one_by_one", "chosen_one_by_one"]
 

@@ -66,7 +66,7 @@ class Context(FormLimits):
 
     @property
     def copies(self) -> MutableMapping[ir.Value, tuple[ir.Value | None, str]]:
-        """Overlapping parts of a tensor; see `passes.batching.packed.overlapping`."""
+        """Overlapping parts of a tensor; see `passes.batching.packed.slicing.overlapping`."""
         return self._body.copies
 
     @property

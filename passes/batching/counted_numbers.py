@@ -6,10 +6,10 @@ import onnx_ir as ir
 
 from passes.graph.drafts import Memo
 from passes.graph.graphs import is_operator
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import INTEGERS
-from passes.reading.integers import ITERATION, Greatest, Linear, Scalar
-from passes.reading.last_iteration import maker
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import INTEGERS
+from passes.numbers.integers import ITERATION, Greatest, Linear, Scalar
+from passes.numbers.last_iteration import maker
 from passes.typing import Typing
 
 __all__ = ["CountedNumbers"]

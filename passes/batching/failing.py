@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.graph.made import (
     made_by,
@@ -18,7 +17,8 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
-from passes.reading.integers import Atom, Dim, Greatest, Least, Length, Linear
+from passes.numbers.folding import Folder
+from passes.numbers.integers import Atom, Dim, Greatest, Least, Length, Linear
 from passes.typing import Typing, ValueType
 
 __all__ = ["FARTHEST", "OF_SOMETHING", "cannot_fail", "is_dimension", "is_total"]

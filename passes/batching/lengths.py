@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.batching.rows_by_steps import ADDS, samples_by_marks, samples_by_steps
 from passes.graph.builder import Builder
 from passes.graph.drafts import Memo, recorded
-from passes.reading.integers import Dim, Linear
+from passes.numbers.integers import Dim, Linear
 
 __all__ = ["Lengths", "multiplied"]
 

@@ -14,7 +14,7 @@ from passes.batching import (
     table,
 )
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.elementwise import broadcasting, elementwise
+from passes.batching.families.elementwise import broadcasting, elementwise
 from passes.batching.packed import rules as packed_rules  # noqa: F401  (fills the table)
 from passes.batching.packed.row_by_row import broadcasting_rows, rows
 from passes.decisions import Decline

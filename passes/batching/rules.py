@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from passes.batching import (
+from passes.batching.families import (
     attention,
     branches,
     contributed,
@@ -29,7 +29,7 @@ from passes.batching import (
     tabular,
     text,
 )
-from passes.batching.elementwise import (
+from passes.batching.families.elementwise import (
     broadcasting,
     cast_like,
     clip,
@@ -38,8 +38,8 @@ from passes.batching.elementwise import (
     one_sided_broadcasting,
     same_shape,
 )
-from passes.batching.integer_products import matmul_integer, qlinear_matmul
-from passes.batching.merging import merging
+from passes.batching.families.integer_products import matmul_integer, qlinear_matmul
+from passes.batching.families.merging import merging
 from passes.batching.packed.distinct import unique
 from passes.batching.packed.fills import constant_of_lengths
 from passes.batching.packed.finding import non_zero

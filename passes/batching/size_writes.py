@@ -14,7 +14,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 from passes.graph.graphs import name_of
-from passes.reading.integers import (
+from passes.numbers.integers import (
     Atom,
     Dim,
     Entry,

@@ -18,9 +18,9 @@ from passes.batching.operators import Operators
 from passes.batching.size_writes import write_number
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
-from passes.reading.evaluate import Numbers
-from passes.reading.integer_reads import INTEGERS
-from passes.reading.integers import (
+from passes.numbers.evaluate import Numbers
+from passes.numbers.integer_reads import INTEGERS
+from passes.numbers.integers import (
     Atom,
     Dim,
     Entry,
@@ -30,8 +30,8 @@ from passes.reading.integers import (
     Linear,
     Scalar,
 )
-from passes.reading.last_iteration import maker
-from passes.reading.number_order import greatest, is_nonnegative, least
+from passes.numbers.last_iteration import maker
+from passes.numbers.number_order import greatest, is_nonnegative, least
 from passes.typing import Typing
 
 __all__ = ["LengthKey", "SampleNumbers", "SizeReads", "difference", "sole_lengths"]

@@ -102,13 +102,13 @@ def register(
         known.append(row)
 
 
-def unsupported(op_types: str, code: Code, reason: str, *, domain: str = "") -> None:
+def unsupported(op_types: str, code: Code, reason: str) -> None:
     """Enter operators that can never be batched, with the reason."""
     for op_type in op_types.split():
-        _unsupported[_key(domain, op_type)] = Unsupported(op_type, code, reason, domain)
+        _unsupported[_key("", op_type)] = Unsupported(op_type, code, reason)
 
 
-def decomposed(op_types: str, *, domain: str = "") -> None:
+def decomposed(op_types: str, *, domain: str) -> None:
     """Enter operators without a rule that are opened (see `passes.batching.opening`)."""
     for op_type in op_types.split():
         _decomposed[_key(domain, op_type)] = Decomposed(op_type, domain)
@@ -143,15 +143,13 @@ def register_packed(
         _enter(_packed, row, "packed")
 
 
-def register_flat(
-    op_types: str, rule: Rule, *, rounding: bool = False, since: int = 1, domain: str = ""
-) -> None:
+def register_flat(op_types: str, rule: Rule, *, rounding: bool = False, since: int = 1) -> None:
     """Add a rule for samples that differ along several axes to rows of the table.
 
     The arguments and errors are those of `register_packed`.
     """
     for op_type in op_types.split():
-        row = RaggedRow(op_type, rule, rounding, since, domain=domain)
+        row = RaggedRow(op_type, rule, rounding, since)
         _enter(_flat, row, "flat")
 
 

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.carried.alternation import find_alternation
-from passes.carried.appends import find_append
-from passes.carried.branch_totals import find_branch_total
-from passes.carried.buffers import find_buffer
-from passes.carried.cache_writes import find_cache_write
-from passes.carried.cat_writes import find_cat_write
-from passes.carried.clamps import find_clamped
-from passes.carried.filtered_images import find_filtered_images
-from passes.carried.find_cells import find_cell
-from passes.carried.find_conditional import find_conditional
-from passes.carried.find_filters import find_filter
-from passes.carried.find_own_rows import find_own_rows
-from passes.carried.find_ranges import find_range_write
-from passes.carried.find_reductions import find_reduction
-from passes.carried.find_steps import find_steps
-from passes.carried.find_tiles import find_tiles
-from passes.carried.find_writes import find_write
-from passes.carried.joined_lists import find_joined_list
-from passes.carried.last_places import find_last_write
-from passes.carried.last_values import find_last_value
-from passes.carried.nested_appends import find_nested_append
-from passes.carried.number_extremes import find_number_extreme
+from passes.carried.cells.find_cells import find_cell
+from passes.carried.choices.last_values import find_last_value
+from passes.carried.combined.find_conditional import find_conditional
+from passes.carried.combined.find_steps import find_steps
+from passes.carried.lists.appends import find_append
+from passes.carried.lists.buffers import find_buffer
+from passes.carried.lists.cache_writes import find_cache_write
+from passes.carried.lists.filtered_images import find_filtered_images
+from passes.carried.lists.find_filters import find_filter
+from passes.carried.lists.joined_lists import find_joined_list
+from passes.carried.lists.nested_appends import find_nested_append
+from passes.carried.lists.several_rows import find_several_rows
 from passes.carried.pattern import Pattern
-from passes.carried.rings import find_cycle, find_ring
-from passes.carried.row_updates import find_row_update
-from passes.carried.several_rows import find_several_rows
-from passes.carried.shifts import find_shifts
-from passes.carried.views import find_viewed
-from passes.carried.writes import Write
+from passes.carried.ranges.find_own_rows import find_own_rows
+from passes.carried.ranges.find_ranges import find_range_write
+from passes.carried.ranges.find_tiles import find_tiles
+from passes.carried.rereads.rings import find_cycle, find_ring
+from passes.carried.rereads.row_updates import find_row_update
+from passes.carried.totals.alternation import find_alternation
+from passes.carried.totals.branch_totals import find_branch_total
+from passes.carried.totals.clamps import find_clamped
+from passes.carried.totals.find_reductions import find_reduction
+from passes.carried.totals.number_extremes import find_number_extreme
+from passes.carried.totals.shifts import find_shifts
+from passes.carried.writes.cat_writes import find_cat_write
+from passes.carried.writes.find_writes import find_write
+from passes.carried.writes.last_places import find_last_write
+from passes.carried.writes.views import find_viewed
+from passes.carried.writes.writes import Write
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing

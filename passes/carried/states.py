@@ -10,27 +10,27 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.best import Best
-from passes.carried.delays import Delay, Onward, Unwritten
+from passes.carried.choices.best import Best
+from passes.carried.choices.find_best import find_best, find_chosen
+from passes.carried.choices.first import find_first
+from passes.carried.choices.flags import find_flag
+from passes.carried.choices.free_places import find_free_places
+from passes.carried.combined.find_conditional import find_conditional
+from passes.carried.common.selections import find_replacing
 from passes.carried.find import find_one_write, find_pattern, find_written, is_open
-from passes.carried.find_best import find_best, find_chosen
-from passes.carried.find_conditional import find_conditional
-from passes.carried.find_keyed import find_keyed_reads, is_read_elsewhere
-from passes.carried.first import find_first
-from passes.carried.flags import find_flag
-from passes.carried.free_places import find_free_places
-from passes.carried.keyed import KeyedRead
-from passes.carried.list_reads import find_element_reads, find_list_reads, with_appended
+from passes.carried.lists.list_reads import find_element_reads, find_list_reads, with_appended
 from passes.carried.pattern import Pattern, Term, dependent_values
-from passes.carried.rereads import Reread, find_rereads
-from passes.carried.resets import find_resets
-from passes.carried.row_updates import RowUpdate
-from passes.carried.seen import find_seen
-from passes.carried.selections import find_replacing
+from passes.carried.rereads.delays import Delay, Onward, Unwritten
+from passes.carried.rereads.find_keyed import find_keyed_reads, is_read_elsewhere
+from passes.carried.rereads.keyed import KeyedRead
+from passes.carried.rereads.rereads import Reread, find_rereads
+from passes.carried.rereads.row_updates import RowUpdate
+from passes.carried.rereads.seen import find_seen
+from passes.carried.totals.resets import find_resets
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.iterations import Carried
-from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["with_patterns"]

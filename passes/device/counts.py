@@ -16,7 +16,7 @@ from passes.device.shape_parts import axes_of
 from passes.device.shape_vectors import made_of
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, operand
-from passes.runtimes.reshapes import comes_from_a_shape
+from passes.runtimes.defects.reshapes import comes_from_a_shape
 from passes.typing import Typing
 
 __all__ = ["PICKED", "Dimension", "counted", "dimension_of", "ranged"]

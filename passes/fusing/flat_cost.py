@@ -71,7 +71,7 @@ class _NodeCost:
     alone: float
 
 
-def flat_note(site: MapSite, walk: BatchInterpreter, count: int | None = None) -> str | None:
+def flat_note(site: MapSite, walk: BatchInterpreter, count: int | None) -> str | None:
     """Say what flat samples take, and the same in a Loop; None if no sample is flat.
 
     Args:
@@ -91,7 +91,7 @@ def flat_note(site: MapSite, walk: BatchInterpreter, count: int | None = None) -
 
 
 def _flat_estimates(
-    site: MapSite, walk: BatchInterpreter, count: int = COUNT
+    site: MapSite, walk: BatchInterpreter, count: int
 ) -> tuple[Estimate, Estimate] | None:
     """Return what a map takes with flat samples, and in a Loop.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.batching.elementwise import broadcasting, elementwise
+from passes.batching.families.elementwise import broadcasting, elementwise
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.made import REDUCTIONS, optional_operand
 from passes.typing import Typing

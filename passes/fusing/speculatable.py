@@ -20,7 +20,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator, reads_of
 from passes.graph.made import operand
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 from passes.typing import Typing
 
 __all__ = ["make_speculatable", "read_of"]

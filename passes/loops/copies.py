@@ -9,12 +9,12 @@ import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import chosen_branch, fold_branches
-from passes.folding import Folder
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, subgraphs
 from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead, splice
+from passes.numbers.folding import Folder
 from passes.typing import Typing, type_values
 
 __all__ = ["FEW_NODES", "Copies", "constants_apart", "settle", "weight_of"]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.folding import Folder
 from passes.graph.builder import Builder
 from passes.graph.graphs import (
     constant_value,
@@ -22,6 +21,7 @@ from passes.graph.node_copies import copy_body, forget_shapes
 from passes.graph.opsets import to_opset_form
 from passes.loops.copies import FEW_NODES, Copies, constants_apart, weight_of
 from passes.maps.sequence_map import move_initializers
+from passes.numbers.folding import Folder
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts
 from passes.reading.iterations import Collected, Iteration, read_iteration

@@ -14,16 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.in_branch import may_fail
+from passes.carried.common.in_branch import may_fail
 from passes.carried.pattern import added, added_constant, dependent_values
 from passes.graph.drafts import note
 from passes.graph.graphs import constant_value, is_operator, reads_of, subgraphs, walk_nodes
 from passes.graph.made import made_by, skip_identities
 from passes.graph.node_copies import copy_nodes, copy_of, copy_value
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.number_order import is_nonnegative
 from passes.raising.flattened import Flattened
-from passes.reading.evaluate import Evaluator
 from passes.reading.iterations import Carried, Iteration, read_iteration
-from passes.reading.number_order import is_nonnegative
 from passes.typing import Typing, Typings
 from passes.typing.value_types import ValueType
 

@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from passes.graph.graphs import captured_values, is_operator
 from passes.graph.made import made_by, skip_identities
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Linear
 from passes.reading.sources import Reads
 
 __all__ = ["Choice", "find_choice"]

@@ -9,15 +9,15 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, skip_identities
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Linear, Quotient, Scalar
+from passes.numbers.number_order import greatest, if_positive, is_nonnegative, least, not_more
+from passes.numbers.written_numbers import is_writable
 from passes.reading.cases import values_in_cases
-from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear, Quotient, Scalar
 from passes.reading.iterations import Iteration
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import greatest, if_positive, is_nonnegative, least, not_more
 from passes.reading.trip_count import TripCount
-from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
 __all__ = ["OPPOSITES", "check_range", "count_trips"]

@@ -10,9 +10,9 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
+from passes.numbers.integer_reads import INTEGERS, size_along
+from passes.numbers.integers import Linear
 from passes.reading.choices import find_choice
-from passes.reading.integer_reads import INTEGERS, size_along
-from passes.reading.integers import Linear
 from passes.reading.sources import Reads
 from passes.typing.value_types import is_number
 

@@ -12,8 +12,8 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Entry, Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Entry, Linear
 
 __all__ = [
     "Bounds",

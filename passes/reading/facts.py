@@ -12,14 +12,14 @@ import onnx_ir as ir
 from passes.graph.graphs import with_subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Dim, Linear, StateSymbol
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Dim, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
 if TYPE_CHECKING:
     from passes.carried.pattern import Pattern
-    from passes.carried.seen import Seen
+    from passes.carried.rereads.seen import Seen
 
 __all__ = ["Kind", "LoopFacts", "State", "find_facts"]
 

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.carried.seen import Seen
+from passes.carried.rereads.seen import Seen
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand, skip_identities
 from passes.graph.node_copies import copy_of
 from passes.maps.element_source import ElementSource
 from passes.maps.tensor_source import TensorSource
+from passes.numbers.known_numbers import write_at, write_known
 from passes.reading.counters import write_counter
 from passes.reading.cuts import Cut
 from passes.reading.even import Even
 from passes.reading.facts import Kind, LoopFacts
-from passes.reading.known_numbers import write_at, write_known
 from passes.reading.needs import Needs
 from passes.reading.nodes import (
     constant_of,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.seen import Seen
+from passes.carried.rereads.seen import Seen
 from passes.graph.builder import Builder
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.stages import CarriedResult

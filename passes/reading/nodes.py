@@ -12,8 +12,8 @@ from passes.graph.graphs import is_default_domain, is_operator, subgraphs, walk_
 from passes.graph.if_outputs import drop_unread, with_outputs
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_node, rank_alone
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import FAR, INTEGERS
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import FAR, INTEGERS
 
 __all__ = [
     "become_constant",

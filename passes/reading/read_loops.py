@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.opening import open_functions
-from passes.carried.in_branch import failing_apart
+from passes.carried.common.in_branch import failing_apart
 from passes.carried.states import with_patterns
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes

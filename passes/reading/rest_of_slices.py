@@ -9,8 +9,8 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, operand, operands
 from passes.graph.node_copies import copy_of
-from passes.reading.evaluate import Evaluator
-from passes.reading.slice_bounds import AxisCut
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.slice_bounds import AxisCut
 
 __all__ = ["cut_rest"]
 

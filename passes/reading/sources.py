@@ -13,12 +13,12 @@ from passes.graph.graphs import is_default_domain, is_operator
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import FAR, size_along
-from passes.reading.integers import ITERATION, Linear
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import FAR, size_along
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative, not_more
+from passes.numbers.slice_bounds import AxisCut, Bounds, axes_cut, cut_of, cuts_of
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.number_order import is_nonnegative, not_more
-from passes.reading.slice_bounds import AxisCut, Bounds, axes_cut, cut_of, cuts_of
 from passes.typing.value_types import Typing
 
 __all__ = ["Element", "Reads", "Window", "find_read", "positions"]

@@ -9,11 +9,11 @@ from passes.batching.table import NEWEST
 from passes.decisions import Code
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
+from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import ITERATION, Linear
 from passes.reading.nodes import is_same_work
 from passes.reading.not_a_map import SpeculationError
-from passes.reading.number_order import is_nonnegative
 from passes.typing.value_types import Typing
 
 __all__ = ["Speculated"]

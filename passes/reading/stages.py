@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import onnx_ir as ir
 
 from passes.carried.pattern import Pattern, Term
-from passes.carried.seen import Seen
+from passes.carried.rereads.seen import Seen
 from passes.graph.graphs import is_used
 from passes.site import MapResult
 

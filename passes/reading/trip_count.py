@@ -7,8 +7,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.reading.integers import Linear
-from passes.reading.written_numbers import write_number
+from passes.numbers.integers import Linear
+from passes.numbers.written_numbers import write_number
 
 __all__ = ["TripCount"]
 

@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import (
     captured_values,
     constant_value,
@@ -20,7 +19,8 @@ from passes.graph.graphs import (
     walk_nodes,
 )
 from passes.graph.names import name_values_apart
-from passes.reading.integers import Linear
+from passes.numbers.folding import Folder
+from passes.numbers.integers import Linear
 from passes.site import MapSite
 from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.corrected_nodes import correct_nodes, counted_values

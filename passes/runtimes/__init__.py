@@ -1,7 +1,7 @@
 """Known defects of runtimes, and the forms that step around them.
 
 Start with `table`, a row for each defect, and `sidestep`, which writes the forms and tells the
-model's own nodes, which stay, from those that a rewrite wrote.
+model's own nodes, which stay, from those that a rewrite wrote. The forms stand in `defects`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.graph.builder import unnamed
 from passes.graph.graphs import all_graphs, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
-from passes.runtimes.own_weights import weights_of
+from passes.runtimes.defects.own_weights import weights_of
 from passes.runtimes.sidestep import OthersPass
 
 __all__ = ["NearWeightsPass"]

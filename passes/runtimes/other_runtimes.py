@@ -11,8 +11,8 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_body
-from passes.runtimes import integers, loops, quantized
 from passes.runtimes.defect import Defect, seen_in
+from passes.runtimes.defects import integers, loops, quantized
 from passes.runtimes.types import Types
 
 __all__ = ["OTHERS"]

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from passes.batching.absent_rows import put_row_of_zeros, reads_one_place
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.table import Row, find, may_draw
-from passes.carried.masks import neutral_of
+from passes.carried.common.masks import neutral_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import (
     default_opset,

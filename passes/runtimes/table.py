@@ -14,8 +14,10 @@ from __future__ import annotations
 import functools
 
 from passes.graph.made import REDUCTIONS
-from passes.runtimes import (
-    branches,
+from passes.runtimes import branches
+from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
+from passes.runtimes.defect import Defect, seen_in
+from passes.runtimes.defects import (
     choices,
     contractions,
     empties,
@@ -31,8 +33,6 @@ from passes.runtimes import (
     running_statistics,
     yields,
 )
-from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
-from passes.runtimes.defect import Defect, seen_in
 from passes.runtimes.other_runtimes import OTHERS
 
 __all__ = ["DEFECTS"]

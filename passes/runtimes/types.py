@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import (
     all_graphs,
     all_nodes,
@@ -20,6 +19,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import made_by, operand
 from passes.graph.opsets import element_type_by_makers
+from passes.numbers.folding import Folder
 from passes.reading.kept_typing import KeptTyping
 from passes.tensors.io import TensorIo
 from passes.typing import Typing

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import is_default_domain, is_operator
 from passes.maps.sequence_source import PASSED_ON, cut_tensor
 from passes.maps.tensor_source import TensorSource
+from passes.numbers.folding import Folder
 from passes.sequences.parts import Parts, Sliced
 from passes.typing.value_types import Typing
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.folding import Folder
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_used
 from passes.graph.hidden import hide_type
 from passes.graph.node_copies import copy_body, rank_alone
 from passes.loops.copies import FEW_NODES, Copies, constants_apart, weight_of
+from passes.numbers.folding import Folder
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Parts, Sliced
 from passes.sequences.reads import SequenceReader

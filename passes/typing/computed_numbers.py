@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 import onnx
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import operands, optional_operand
 from passes.graph.whole_slices import takes_all
+from passes.numbers.folding import Folder
 from passes.typing.made_shapes import MAKERS, show_made_shape
 from passes.typing.needed_places import show_places
 from passes.typing.protos import subgraph_pairs

@@ -14,11 +14,11 @@ from typing import TypeAlias
 import onnx
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import name_of
 from passes.graph.made import operands
-from passes.reading.integers import Dim, Linear
-from passes.reading.number_order import sole_atom
+from passes.numbers.folding import Folder
+from passes.numbers.integers import Dim, Linear
+from passes.numbers.number_order import sole_atom
 from passes.typing.stand_ins import stand_in_shaped
 
 __all__ = ["MAKERS", "show_made_shape"]

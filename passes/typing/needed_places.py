@@ -10,7 +10,6 @@ import math
 import onnx
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import (
     axes_of,
@@ -21,8 +20,9 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.graph.whole_slices import constant_entries
-from passes.reading.integer_reads import FAR, NumberReader
-from passes.reading.made_sizes import made_size
+from passes.numbers.folding import Folder
+from passes.numbers.integer_reads import FAR, NumberReader
+from passes.numbers.made_sizes import made_size
 from passes.typing.value_types import Typing
 
 __all__ = ["may_lack_place", "needs_one", "show_places"]

@@ -14,9 +14,9 @@ import dataclasses
 import onnx
 import onnx_ir as ir
 
-from passes.folding import Folder
 from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
+from passes.numbers.folding import Folder
 from passes.promises import Promises
 from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.corrected_nodes import CORRECTED, correct_nodes

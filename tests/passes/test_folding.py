@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.folding import Folder
+from passes.numbers.folding import Folder
 from passes.typing import type_values
 
 pytestmark = pytest.mark.quick

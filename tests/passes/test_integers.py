@@ -6,10 +6,10 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.opsets import find_misfit
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Dim, Least, Linear, Scalar
-from passes.reading.number_order import greatest, is_nonnegative, least
-from passes.reading.written_numbers import describe
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Dim, Least, Linear, Scalar
+from passes.numbers.number_order import greatest, is_nonnegative, least
+from passes.numbers.written_numbers import describe
 from passes.typing import type_values
 
 X, Y = ir.Value(name="x"), ir.Value(name="y")

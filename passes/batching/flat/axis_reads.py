@@ -24,7 +24,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.padding import padded
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["read_along"]
 

@@ -14,12 +14,12 @@ from passes.batching.flat.formula import Formula, integers
 from passes.batching.flat.moves import entry, with_axis_in_grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.lengths import Lengths
-from passes.batching.packed.bounded_rows import FAR
-from passes.batching.packed.rows_left import rows_left
+from passes.batching.packed.slicing.bounded_rows import FAR
+from passes.batching.packed.slicing.rows_left import rows_left
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
-from passes.reading.entry_reads import number_at
-from passes.reading.integers import Linear
+from passes.numbers.entry_reads import number_at
+from passes.numbers.integers import Linear
 from passes.typing import ValueType
 
 __all__ = ["cut_along", "known_bounds", "slice_", "takes_all"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from passes.batching.branches import branch
-from passes.batching.elementwise import in_inference
+from passes.batching.families.branches import branch
+from passes.batching.families.elementwise import in_inference
 from passes.batching.flat import (
     arranging,
     beside,

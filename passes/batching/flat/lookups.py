@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.quantization import scale_and_point
 from passes.batching.flat import beside
 from passes.batching.flat.axis_reads import read_along
 from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, rows_again
 from passes.batching.flat.reducing import reduced
 from passes.batching.layouts import Batched, present
 from passes.batching.places import places_in_all
-from passes.batching.quantization import scale_and_point
 from passes.decisions import Code, Decline
 
 __all__ = ["dynamic_quantization", "gather", "one_hot", "quantization"]

@@ -15,7 +15,7 @@ from passes.batching.flat.formula import Formula, reals
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.layouts import Batched, Layout
-from passes.batching.packed.some_samples import rows_and_sides
+from passes.batching.packed.control.some_samples import rows_and_sides
 
 __all__ = ["Pixels", "pixels_of"]
 

@@ -12,13 +12,13 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import sample_numbers
 from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.formula import Formula, added, integers, reals
 from passes.batching.flat.moves import restacked
 from passes.batching.flat.pixels import Pixels, pixels_of
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
-from passes.batching.merging import sample_numbers
 from passes.batching.packed.checks import equally_long, failing_where
 from passes.decisions import Code, Decline
 

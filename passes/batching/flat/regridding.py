@@ -22,7 +22,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 from passes.typing import ValueType
 
 __all__ = ["flatten", "in_a_line", "regridded", "reshape", "reshape_to_several"]

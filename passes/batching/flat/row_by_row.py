@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.elementwise import WITHOUT_MAX, own_bounds
 from passes.batching.failing import is_total
+from passes.batching.families.elementwise import WITHOUT_MAX, own_bounds
 from passes.batching.flat.beside import with_last_axis_last
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.samples import FlatSamples

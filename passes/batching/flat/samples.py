@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.batching.flat.grid import Grid
 from passes.batching.lengths import Lengths
 from passes.graph.builder import Builder
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["AxisTable", "FlatSamples", "Sampler"]
 

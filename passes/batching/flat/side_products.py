@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.flat.grid import Side
 from passes.batching.lengths import Lengths, multiplied
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["as_one", "cancelled", "numbers_of", "product"]
 

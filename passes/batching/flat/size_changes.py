@@ -17,7 +17,7 @@ from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["SizeChange", "known_scales", "least_size", "size_changes", "with_changed_axes_in_grid"]
 

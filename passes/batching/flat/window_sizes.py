@@ -18,7 +18,7 @@ from passes.batching.flat.formula import Formula, integers
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["ImageWindow", "is_narrow", "left", "window_of"]
 

@@ -21,8 +21,8 @@ from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.typing.value_types import is_number
 
 __all__ = ["center_crop_pad", "pad", "padded_along"]

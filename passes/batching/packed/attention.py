@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.attention import attention
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.attention import attention
+from passes.batching.families.merging import with_spare_sample, without_spare_sample
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.batching.packed.padding import padded, places_inside, unpadded
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.rows_as_samples import rows_as_samples

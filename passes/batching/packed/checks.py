@@ -15,8 +15,8 @@ import onnx_ir as ir
 from passes.batching.layouts import Batched, lengths_in
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
-from passes.reading.integers import Least
-from passes.reading.number_order import sole_atom
+from passes.numbers.integers import Least
+from passes.numbers.number_order import sole_atom
 
 __all__ = [
     "broadcast_lengths",

@@ -19,8 +19,8 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.counted_rows import lengths_of_rows
+from passes.batching.families.merging import sample_numbers, volume
 from passes.batching.layouts import Batched
-from passes.batching.merging import sample_numbers, volume
 from passes.batching.packed.reshaping import flattened
 from passes.batching.packed.row_by_row import crosses, packed_data, sample_axis
 from passes.decisions import Code, Decline

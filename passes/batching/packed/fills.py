@@ -18,8 +18,8 @@ from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
 from passes.graph.made import operand
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.typing import ValueType
 
 __all__ = [

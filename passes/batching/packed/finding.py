@@ -13,11 +13,11 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.counted_rows import lengths_of_rows
+from passes.batching.families.selection import of_images
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.padding import padded, places_inside
 from passes.batching.packed.row_by_row import crosses, lengths_of, packed_data
-from passes.batching.selection import of_images
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
 

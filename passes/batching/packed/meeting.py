@@ -16,7 +16,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import broadcast_lengths, is_single
 from passes.graph.picking import pick
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 
 __all__ = ["meeting"]
 

@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.elementwise import between, cast_like, own_bounds
+from passes.batching.families.elementwise import between, cast_like, own_bounds
+from passes.batching.families.tabular import require_widths, side_by_side
 from passes.batching.layouts import Batched, present
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.experts import gemm_by_own_matrix
@@ -27,7 +28,6 @@ from passes.batching.packed.row_by_row import (
     sample_axis,
 )
 from passes.batching.places import places_in_all
-from passes.batching.tabular import require_widths, side_by_side
 from passes.decisions import Code, Decline
 from passes.graph.equations import lettered
 from passes.graph.picking import pick

@@ -19,8 +19,8 @@ from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.padding import places_inside
 from passes.batching.packed.products import own_or, padded_product
 from passes.graph.builder import Builder
-from passes.reading.integers import ITERATION, Greatest, Least, Linear
-from passes.reading.number_order import is_nonnegative, sole_atom
+from passes.numbers.integers import ITERATION, Greatest, Least, Linear
+from passes.numbers.number_order import is_nonnegative, sole_atom
 
 __all__ = ["product_with_first_rows"]
 

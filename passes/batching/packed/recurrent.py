@@ -12,10 +12,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.recurrent import recurrent
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.padding import padded, unpadded, zero_of
-from passes.batching.recurrent import recurrent
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import sample_numbers
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.merging import sample_numbers
 from passes.batching.packed.fills import lengths_of_size, own_sizes
 from passes.batching.packed.row_by_row import crosses
 from passes.decisions import Code, Decline
 from passes.graph.made import operand
-from passes.reading.integers import Linear
+from passes.numbers.integers import Linear
 from passes.typing import ValueType
 
 __all__ = ["tile_to_lengths"]

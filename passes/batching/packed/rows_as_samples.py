@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.families.losses import loss_and_weight, reduction_of
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.losses import loss_and_weight, reduction_of
 from passes.batching.packed.checks import equally_long
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.segments import FLOATS, known_dtype, segment

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from passes.batching import attention, branches, contributed, control, convolution, losses
-from passes.batching.elementwise import in_inference, same_shape
-from passes.batching.merging import merging
-from passes.batching.normalization import group_normalization
+from passes.batching.families import attention, branches, contributed, control, convolution, losses
+from passes.batching.families.elementwise import in_inference, same_shape
+from passes.batching.families.merging import merging
+from passes.batching.families.normalization import group_normalization
 from passes.batching.packed import (
-    cuts,
     distinct,
     finding,
     operators,
-    pads,
     picks,
     recurrent,
     reshaping,
-    scan,
     segments,
     shapes,
 )
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
+from passes.batching.packed.control import scan
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
@@ -34,7 +32,8 @@ from passes.batching.packed.row_by_row import (
     trailing_rows,
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
-from passes.batching.packed.sliding import framed_rows, sliding
+from passes.batching.packed.slicing import cuts, pads
+from passes.batching.packed.slicing.sliding import framed_rows, sliding
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 

@@ -17,14 +17,14 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, unknown_axes
+from passes.batching.families.reductions import given_axes, reduce
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.side_by_side import reduced_side_by_side
 from passes.batching.packed.spread_rows import spread
-from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
-from passes.reading.integer_reads import INTEGERS
+from passes.numbers.integer_reads import INTEGERS
 
 __all__ = [
     "FLOATS",

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.families.merging import volume
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.merging import volume
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.fixed_length import single_rows
@@ -22,8 +22,8 @@ from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_
 from passes.batching.packed.spread_rows import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import END
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = [
     "expand_rows",

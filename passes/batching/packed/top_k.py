@@ -23,8 +23,8 @@ from passes.batching.packed.segments import (
     with_lengths_in_front,
 )
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
-from passes.reading.number_order import is_nonnegative
+from passes.numbers.integers import Linear
+from passes.numbers.number_order import is_nonnegative
 
 __all__ = ["sorted_rows", "top_k_rows", "top_of_rows"]
 

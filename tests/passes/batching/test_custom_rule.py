@@ -13,7 +13,7 @@ from onnx.reference.op_run import OpRun
 
 from passes import FuseSequenceMapPass, RewriteError
 from passes.batching import table
-from passes.batching.elementwise import elementwise
+from passes.batching.families.elementwise import elementwise
 from rewriter import ReferenceEvaluator, explain, rewrite
 from rewriter.model_files.model_facts import count_operators
 

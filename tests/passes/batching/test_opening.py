@@ -12,7 +12,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.batching import table
-from passes.batching.elementwise import elementwise
+from passes.batching.families.elementwise import elementwise
 from passes.batching.versions import WIDENED
 from passes.fuse import FuseSequenceMapPass
 from passes.graph.graphs import all_graphs

@@ -7,9 +7,9 @@ from typing import cast
 import onnx_ir as ir
 import pytest
 
-from passes.carried.checked_places import CheckedPlaces
+from passes.carried.places.checked_places import CheckedPlaces
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.typing import type_values
 

@@ -7,10 +7,10 @@ import dataclasses
 import onnx_ir as ir
 import pytest
 
-from passes.carried.coordinate_ranges import own_coordinate, own_span, span_of
-from passes.carried.shared_coordinates import Reach
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import ITERATION, Linear
+from passes.carried.places.coordinate_ranges import own_coordinate, own_span, span_of
+from passes.carried.places.shared_coordinates import Reach
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import ITERATION, Linear
 from passes.typing import type_values
 
 pytestmark = pytest.mark.quick

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from passes.carried.writes import is_distinct
-from passes.reading.integers import ITERATION, Greatest, Least, Linear, Quotient
+from passes.carried.writes.writes import is_distinct
+from passes.numbers.integers import ITERATION, Greatest, Least, Linear, Quotient
 from tests.passes.loops import model, read, same
 from tests.passes.raising.carried import feeds, loop
 

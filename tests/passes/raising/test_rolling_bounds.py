@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from passes.carried import buffers
-from passes.reading.integers import Linear
-from passes.reading.slice_bounds import Bounds
+from passes.carried.lists import buffers
+from passes.numbers.integers import Linear
+from passes.numbers.slice_bounds import Bounds
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.batching.anywhere import runs_anywhere
-from passes.folding import Folder
+from passes.numbers.folding import Folder
 from passes.typing import type_values
 from rewriter.backends import run
 

@@ -7,9 +7,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import Numbers
-from passes.reading.written_numbers import describe
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import Numbers
+from passes.numbers.written_numbers import describe
 from passes.typing import type_values
 from rewriter.evaluator.reference import ReferenceEvaluator
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.reading.evaluate import Evaluator
-from passes.reading.integers import Entry
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integers import Entry
 from passes.typing import type_values
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>

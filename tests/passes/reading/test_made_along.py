@@ -5,11 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import length_of
-from passes.reading.integers import ITERATION, Entry, Length, Linear
-from passes.reading.made_sizes import made_along
-from passes.reading.vector_reads import entry, lowest
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.integer_reads import length_of
+from passes.numbers.integers import ITERATION, Entry, Length, Linear
+from passes.numbers.made_sizes import made_along
+from passes.numbers.vector_reads import entry, lowest
 from passes.typing import type_values
 
 pytestmark = pytest.mark.quick

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
 from passes.reading.nodes import passed_on
 from passes.typing import Typing, type_values
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from passes.reading.integers import (
+from passes.numbers.integers import (
     ITERATION,
     Atom,
     Dim,
@@ -19,7 +19,7 @@ from passes.reading.integers import (
     Quotient,
     Scalar,
 )
-from passes.reading.number_order import greatest, if_positive, is_nonnegative, least, not_more
+from passes.numbers.number_order import greatest, if_positive, is_nonnegative, least, not_more
 
 pytestmark = pytest.mark.quick
 

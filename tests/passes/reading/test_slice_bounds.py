@@ -5,10 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.reading.evaluate import Evaluator
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.slice_bounds import axis_cut_in_steps_of_1, bounds_of
+from passes.numbers.written_numbers import describe
 from passes.reading.nodes import ends_far, is_same_work
-from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
-from passes.reading.written_numbers import describe
 from passes.typing import type_values
 
 TEXT = """<ir_version: 8, opset_import: ["" : 18]>

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.reading.entry_reads import number_at
-from passes.reading.evaluate import Evaluator
-from passes.reading.written_numbers import describe
+from passes.numbers.entry_reads import number_at
+from passes.numbers.evaluate import Evaluator
+from passes.numbers.written_numbers import describe
 from passes.typing import type_values
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]>

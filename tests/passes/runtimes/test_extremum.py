@@ -8,7 +8,7 @@ import pytest
 
 from passes.graph.builder import Builder
 from passes.graph.names import make_names_unique
-from passes.runtimes.integers import extremum
+from passes.runtimes.defects.integers import extremum
 from passes.runtimes.types import Types
 from rewriter.evaluator.reference import ReferenceEvaluator
 

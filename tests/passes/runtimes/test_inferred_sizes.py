@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.graphs import subgraphs
-from passes.runtimes.inferred_sizes import is_of_another_size
+from passes.runtimes.defects.inferred_sizes import is_of_another_size
 from passes.runtimes.types import Types
 
 pytestmark = pytest.mark.quick

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import onnx_ir as ir
 import pytest
 
-from passes.runtimes import (
-    beside,
+from passes.runtimes import beside
+from passes.runtimes.defects import (
     contractions,
     empties,
     integers,

@@ -8,7 +8,8 @@ import pytest
 
 from passes.graph.opsets import element_type_by_makers
 from passes.reading import kept_typing
-from passes.runtimes import branches, empties, matrix_products, rearranged
+from passes.runtimes import branches
+from passes.runtimes.defects import empties, matrix_products, rearranged
 from passes.runtimes.types import Types
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>'

@@ -92,7 +92,8 @@ class FewSamples:
             return source
         cut = source.as_slices
         assert cut is not None
-        return SequenceSource(builder.op("SplitToSequence", cut.values, {"axis": cut.axis}))
+        parts = [cut.tensor, cut.split]
+        return SequenceSource(builder.op("SplitToSequence", parts, {"axis": cut.axis}))
 
 
 def cut_beforehand(site: MapSite, typings: Typings) -> list[ElementSource]:

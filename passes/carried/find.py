@@ -11,11 +11,11 @@ from passes.carried.combined.find_steps import find_steps
 from passes.carried.lists.appends import find_append
 from passes.carried.lists.buffers import find_buffer
 from passes.carried.lists.cache_writes import find_cache_write
-from passes.carried.lists.filtered_images import find_filtered_images
+from passes.carried.lists.filtered_images import find_filtered_images, find_several_images
 from passes.carried.lists.find_filters import find_filter
 from passes.carried.lists.joined_lists import find_joined_list
 from passes.carried.lists.nested_appends import find_nested_append
-from passes.carried.lists.several_rows import find_several_rows
+from passes.carried.lists.several_rows import find_rows_behind, find_several_rows
 from passes.carried.pattern import Pattern
 from passes.carried.ranges.find_own_rows import find_own_rows
 from passes.carried.ranges.find_ranges import find_range_write
@@ -45,13 +45,16 @@ def find_pattern(state: State, facts: LoopFacts, typing: Typing) -> Pattern | No
     carried = state.carried
     if state.kind is not Kind.OTHER or not typing.is_sequence(carried.initial):
         return _find(state, facts, typing) if is_open(state, typing) else None
-    pattern: Pattern | None = find_joined_list(carried, facts.iteration, typing)
-    rows = None if pattern else find_filter(carried, facts.iteration, typing)
+    pattern = find_joined_list(carried, facts.iteration, typing)
+    if pattern is not None:
+        return pattern
+    rows = find_filter(carried, facts.iteration, typing)
+    several = None if rows else find_rows_behind(carried, facts.iteration, typing)
     return (
-        pattern
-        or find_filtered_images(rows, typing)
+        find_filtered_images(rows, typing)
         or rows
-        or find_several_rows(carried, facts.iteration, typing)
+        or find_several_images(several, typing)
+        or find_several_rows(several, typing)
         or find_nested_append(carried, facts, typing)
     )
 
@@ -76,7 +79,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_cat_write(carried, facts)
         or find_buffer(carried, facts, typing)
         or find_filter(carried, iteration, typing)
-        or find_several_rows(carried, iteration, typing)
+        or find_several_rows(find_rows_behind(carried, iteration, typing), typing)
         or find_conditional(carried, facts, typing, _find_append)
         or find_row_update(carried, facts, typing)
         or find_own_rows(carried, facts, typing, is_last=True)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.guarded_writing import write_asked, write_few
+from passes.fusing.guarded_writing import asks_enough, write_asked, write_few
 from passes.graph.builder import Builder, needed_nodes
 from passes.graph.drafts import Draft
 from passes.graph.opsets import find_misfit, to_opset_form
@@ -96,7 +96,7 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
             return write_few(inner, plan, typings, count)
         return no_samples(inner, site, typings)
 
-    enough = builder.op("Greater", [count, builder.scalar(choice.few)])
+    enough = asks_enough(builder, plan, typings, count)
     return write_if(builder, site, typings, enough, write, write_instead)
 
 

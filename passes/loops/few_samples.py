@@ -17,7 +17,7 @@ from passes.maps.sequence_source import SequenceSource
 from passes.site import MapSite
 from passes.typing import Typings
 
-__all__ = ["FewSamples", "write_by_count"]
+__all__ = ["FewSamples", "cut_beforehand", "write_by_count"]
 
 _FEW_FOR_BLOCKS = 450
 """Up to so many samples it is faster to insert all of them into one sequence."""
@@ -38,7 +38,7 @@ class FewSamples:
             splits: Whether slices of given sizes are cut beforehand, as the map had them.
         """
         self._site = site
-        self._splits = splits and not site.originals
+        self._cut = cut_beforehand(site, typings) if splits else []
         self._typings = typings
         outputs = {
             i: self._inserted(i, one) if one.form is Form.BLOCKS else one
@@ -88,13 +88,29 @@ class FewSamples:
 
     def _read_from(self, builder: Builder, source: ElementSource) -> ElementSource:
         """Return a sequence for the slices that SplitToSequence cut."""
+        if source not in self._cut:
+            return source
         cut = source.as_slices
-        if not self._splits or cut is None or cut.split is None:
-            return source
-        if self._typings.declared.dtype(cut.tensor) not in SPLITTABLE:
-            return source
+        assert cut is not None
         parts = [cut.tensor, cut.split]
         return SequenceSource(builder.op("SplitToSequence", parts, {"axis": cut.axis}))
+
+
+def cut_beforehand(site: MapSite, typings: Typings) -> list[ElementSource]:
+    """Return the slices of given sizes that a map of the model reads from a sequence.
+
+    Args:
+        site: The map.
+        typings: Both typings of the model.
+    """
+    sources = [] if site.originals else [source for _, source in site.elements]
+    return [
+        source
+        for source in sources
+        if (cut := source.as_slices) is not None
+        and cut.split is not None
+        and typings.declared.dtype(cut.tensor) in SPLITTABLE
+    ]
 
 
 def _asks_for_samples(site: MapSite, plan: LoopPlan) -> bool:

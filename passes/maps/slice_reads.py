@@ -121,14 +121,13 @@ def prepare_slices(tensor: ir.Value, axis: int, starts: ir.Value, ends: ir.Value
     Args:
         tensor: The tensor that is cut.
         axis: Where it is cut.
-        starts: The first row of each slice, int64 ``[B]``.
+        starts: The first row of each slice, int64 ``[B, 1]``.
         ends: The row behind the last one of each.
     """
 
     def read(inner: Builder, index: ir.Value) -> ir.Value:
-        position = inner.op("Unsqueeze", [index, inner.ints(0)])
-        start = inner.op("Gather", [starts, position], {"axis": 0})
-        end = inner.op("Gather", [ends, position], {"axis": 0})
+        start = inner.op("Gather", [starts, index], {"axis": 0})
+        end = inner.op("Gather", [ends, index], {"axis": 0})
         return inner.op("Slice", [tensor, start, end, inner.ints(axis)])
 
     return read

@@ -155,13 +155,16 @@ class SplitSizes:
         return checked_sizes(builder, self.tensor, self.axis, sizes)
 
     def _bounds(self, builder: Builder) -> tuple[ir.Value, ir.Value]:
-        """Record the rows behind the last one of each slice, and the first rows."""
+        """Record the rows behind the last one of each slice, and the first rows, ``[B, 1]``."""
+        behind = builder.ints(1)
         if not self.is_scalar:
-            sizes = self.write(builder, None)
+            sizes = builder.op("Unsqueeze", [self.write(builder, None), behind])
             ends = builder.op("CumSum", [sizes, builder.scalar(0)])
             return ends, builder.op("Sub", [ends, sizes])
         size = self._as_int64(builder)
-        starts = starts_by(builder, self.tensor, self.axis, size)
+        starts = builder.op(
+            "Unsqueeze", [starts_by(builder, self.tensor, self.axis, size), behind]
+        )
         return builder.op("Add", [starts, size]), starts
 
     def _as_int64(self, builder: Builder) -> ir.Value:

@@ -24,7 +24,7 @@ from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
-__all__ = ["find_several_rows"]
+__all__ = ["SeveralRows", "find_rows_behind", "find_several_rows", "side_by_side"]
 
 _MOST = 8
 """More rows of one iteration are not told apart."""
@@ -39,7 +39,30 @@ class _Row:
     is_sequence: bool
 
 
-def find_several_rows(carried: Carried, iteration: Iteration, typing: Typing) -> Filter | None:
+@dataclasses.dataclass(frozen=True)
+class SeveralRows:
+    """The rows that an iteration adds at the end of a carried value, in their order.
+
+    Attributes:
+        carried: Where that stands.
+        given: The rows, in the branches that add them.
+        values: The rows as they are known outside of these.
+        flags: Whether each is added; none where all are in every iteration.
+        is_sequence: Whether it is a sequence.
+        nodes: What computes the rows and flags beside the body.
+        speculated: The nodes of branches that the map runs in all iterations.
+    """
+
+    carried: Carried
+    given: tuple[ir.Value, ...]
+    values: tuple[ir.Value, ...]
+    flags: tuple[ir.Value, ...]
+    is_sequence: bool
+    nodes: tuple[ir.Node, ...]
+    speculated: tuple[tuple[ir.Node, ir.Node], ...]
+
+
+def find_rows_behind(carried: Carried, iteration: Iteration, typing: Typing) -> SeveralRows | None:
     """Return the rows that a carried value gains at its end; None if it is anything else."""
     found = _gained(carried, carried.next, (iteration.body,), ())
     if found is None or not found[0] or len(found[0]) > _MOST:
@@ -50,18 +73,43 @@ def find_several_rows(carried: Carried, iteration: Iteration, typing: Typing) ->
     dependent = dependent_values(Scope(graphs), carried.inner)
     if not dependent.isdisjoint([*conditions, *values]) or len({r.is_sequence for r in rows}) > 1:
         return None
-    first, dims = values[0], [typing.dims(value) for value in values[1:]]
-    if len(rows) > 1 and not all(same_dims(typing, first, d) for d in (typing.dims(first), *dims)):
-        return None
     outer, nodes, pairs = hoist([*values, *conditions], graphs[1:])
     if may_fail_apart(pairs, typing):
         return None
-    flags = dict(zip(conditions, outer[len(values) :], strict=True))
-    row, row_nodes = _side_by_side(outer[: len(values)])
-    flag, flag_nodes = _flags(rows, flags)
-    terms = (Term(row, "concatenated"), Term(flag, "concatenated"))
-    made = (*nodes, *row_nodes, *flag_nodes)
-    return Filter(carried, terms, 0, rows[0].is_sequence, False, made, tuple(pairs))
+    known = dict(zip(conditions, outer[len(values) :], strict=True))
+    flags, flag_nodes = _flags(rows, known) if conditions else ([], [])
+    return SeveralRows(
+        carried,
+        tuple(values),
+        tuple(outer[: len(values)]),
+        tuple(flags),
+        rows[0].is_sequence,
+        (*nodes, *flag_nodes),
+        tuple(pairs),
+    )
+
+
+def find_several_rows(found: SeveralRows | None, typing: Typing) -> Filter | None:
+    """Return rows of one shape that an iteration adds, each if its flag is set.
+
+    Args:
+        found: What an iteration adds.
+        typing: The proven typing.
+    """
+    if found is None:
+        return None
+    first, *others = (typing.dims(value) for value in found.given)
+    if others and not all(same_dims(typing, found.given[0], d) for d in (first, *others)):
+        return None
+    row, row_nodes = side_by_side(found.values)
+    terms, nodes = [Term(row, "concatenated")], [*found.nodes, *row_nodes]
+    if found.flags:
+        flag, flag_nodes = side_by_side(found.flags)
+        terms.append(Term(flag, "concatenated"))
+        nodes += flag_nodes
+    return Filter(
+        found.carried, tuple(terms), 0, found.is_sequence, False, tuple(nodes), found.speculated
+    )
 
 
 def _gained(
@@ -95,7 +143,7 @@ def _gained(
     return rows, graphs
 
 
-def _side_by_side(values: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Node]]:
+def side_by_side(values: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Node]]:
     """Return values as the rows of one, and the nodes that make it."""
     axes = added_integers(0)
     parts = [added("Unsqueeze", [value, axes.outputs[0]]) for value in values]
@@ -105,8 +153,8 @@ def _side_by_side(values: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Node]]:
 
 def _flags(
     rows: Sequence[_Row], outer: dict[ir.Value, ir.Value]
-) -> tuple[ir.Value, list[ir.Node]]:
-    """Return whether each row is kept, ``bool[rows]``, and the nodes that compute it."""
+) -> tuple[list[ir.Value], list[ir.Node]]:
+    """Return whether each row is added, and the nodes that compute it."""
     nodes: list[ir.Node] = []
     flags = []
     for row in rows:
@@ -119,5 +167,4 @@ def _flags(
             nodes += [*beside, both]
             flag = both.outputs[0]
         flags.append(flag)
-    whole, made = _side_by_side(flags)
-    return whole, [*nodes, *made]
+    return flags, nodes

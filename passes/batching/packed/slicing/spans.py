@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import sample_numbers
-from passes.batching.flat.boxes import boxes
+from passes.batching.flat.families.boxes import boxes
 from passes.batching.layouts import Batched
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.slicing.alike_cuts import cut_alike, named_axes

@@ -17,8 +17,10 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.axis_table import places
+from passes.batching.flat.families.masked import cut_to, lengths_of, masked
+from passes.batching.flat.families.window_sizes import ImageWindow, is_narrow, left, window_of
+from passes.batching.flat.families.windows import padded_along
 from passes.batching.flat.formula import integers
-from passes.batching.flat.masked import cut_to, lengths_of, masked
 from passes.batching.flat.moves import (
     flat_alone,
     one_place_each,
@@ -28,8 +30,6 @@ from passes.batching.flat.moves import (
 )
 from passes.batching.flat.places import along
 from passes.batching.flat.reading import as_stacked
-from passes.batching.flat.window_sizes import ImageWindow, is_narrow, left, window_of
-from passes.batching.flat.windows import padded_along
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where

@@ -10,22 +10,22 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.antialias import AntialiasMode, antialias_table
-from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_place
 from passes.batching.flat.formula import Formula
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
-from passes.batching.flat.one_axis import REGION, with_axis_beside
-from passes.batching.flat.resized_axes import resized_axes
-from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
-from passes.batching.flat.size_changes import (
+from passes.batching.flat.resizing.antialias import AntialiasMode, antialias_table
+from passes.batching.flat.resizing.coordinates import ResizedAxis, coordinates, nearest_place
+from passes.batching.flat.resizing.one_axis import REGION, with_axis_beside
+from passes.batching.flat.resizing.resized_axes import resized_axes
+from passes.batching.flat.resizing.size_changes import (
     SizeChange,
     known_scales,
     least_size,
     size_changes,
     with_changed_axes_in_grid,
 )
-from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
+from passes.batching.flat.resizing.taps import cubic_table, linear_table, picked_axis
+from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context
+from passes.batching.flat.resizing.size_changes import SizeChange
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.flat.size_changes import SizeChange
 from passes.decisions import Code, Decline
 
 __all__ = ["REGION", "with_axis_beside"]

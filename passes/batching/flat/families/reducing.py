@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, unknown_axes
 from passes.batching.families.reductions import given_axes
-from passes.batching.flat.lines import lines_along
+from passes.batching.flat.families.lines import lines_along
 from passes.batching.flat.moves import restacked
 from passes.batching.layouts import Batched
 from passes.batching.packed.segments import reduction_of_rows

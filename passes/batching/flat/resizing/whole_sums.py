@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.batching.flat.formula import Formula, added
 from passes.batching.flat.places import filled, tables_of
-from passes.batching.flat.taps import Tap, halves_of, read_place, taps_of
+from passes.batching.flat.resizing.taps import Tap, halves_of, read_place, taps_of
 from passes.batching.layouts import Batched
 from passes.batching.operators import Operators
 

@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.families.reducing import reduced
 from passes.batching.flat.moves import flat_alone, restacked, rows_again
-from passes.batching.flat.reducing import reduced
 from passes.batching.flat.spreading import aligned
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.entries import with_samples
+from passes.batching.flat.families.entries import with_samples
 from passes.batching.flat.formula import Formula, reals
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.moves import restacked

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.beside import along
-from passes.batching.flat.cutting import cut_along
+from passes.batching.flat.families.beside import along
+from passes.batching.flat.families.cutting import cut_along
 from passes.batching.flat.formula import Formula, integers
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import entry, read_off, with_axis_in_grid

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.families.named_parts import rows_along
+from passes.batching.flat.families.regridding import in_a_line
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike, are_equal
 from passes.batching.flat.moves import read_if_simple, read_simply
-from passes.batching.flat.named_parts import rows_along
-from passes.batching.flat.regridding import in_a_line
 from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.rows_read import Read, gathered, rows_of_places
 from passes.batching.flat.samples import FlatSamples

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.cutting import known_bounds, slice_, takes_all
+from passes.batching.flat.families.cutting import known_bounds, slice_, takes_all
 from passes.batching.flat.laying import laid_out
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.families.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import one_place_each, read_simply, restacked
-from passes.batching.flat.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of

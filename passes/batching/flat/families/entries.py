@@ -12,11 +12,11 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.counted_rows import lengths_of_rows
+from passes.batching.flat.families.named_parts import names_parts, parts_of, parts_set
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import read_if_simple, read_simply, stacked_again
-from passes.batching.flat.named_parts import names_parts, parts_of, parts_set
 from passes.batching.flat.reading import in_order
 from passes.batching.flat.row_positions import coordinates, row_positions
 from passes.batching.flat.samples import FlatSamples

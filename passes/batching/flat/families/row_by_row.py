@@ -18,7 +18,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.failing import is_total
 from passes.batching.families.elementwise import WITHOUT_MAX, own_bounds
-from passes.batching.flat.beside import with_last_axis_last
+from passes.batching.flat.families.beside import with_last_axis_last
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, spread_alike

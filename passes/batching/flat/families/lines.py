@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.beside import along
+from passes.batching.flat.families.beside import along
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.moves import has_fill, rows_again, turned
 from passes.batching.flat.samples import FlatSamples

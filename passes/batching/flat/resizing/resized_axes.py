@@ -11,10 +11,10 @@ import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.flat.axis_table import largest, places
-from passes.batching.flat.coordinates import ResizedAxis
 from passes.batching.flat.formula import Formula, integers, reals
+from passes.batching.flat.resizing.coordinates import ResizedAxis
+from passes.batching.flat.resizing.size_changes import SizeChange
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.flat.size_changes import SizeChange
 from passes.batching.packed.checks import failing_where
 
 __all__ = ["resized_axes"]

@@ -13,10 +13,10 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.quantization import scale_and_point
-from passes.batching.flat import beside
 from passes.batching.flat.axis_reads import read_along
+from passes.batching.flat.families import beside
+from passes.batching.flat.families.reducing import reduced
 from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, rows_again
-from passes.batching.flat.reducing import reduced
 from passes.batching.layouts import Batched, present
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline

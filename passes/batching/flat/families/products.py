@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.families.masked import cut_to, lengths_of, masked
+from passes.batching.flat.families.row_by_row import matrix_rows
 from passes.batching.flat.laying import packed_laid_out
-from passes.batching.flat.masked import cut_to, lengths_of, masked
 from passes.batching.flat.moves import restacked, stacked_rule
-from passes.batching.flat.row_by_row import matrix_rows
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline

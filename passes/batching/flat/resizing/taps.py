@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.flat.axis_table import picked
-from passes.batching.flat.coordinates import ResizedAxis
 from passes.batching.flat.formula import Formula, added, integers, reals
 from passes.batching.flat.places import filled, rows_at, tables_of
+from passes.batching.flat.resizing.coordinates import ResizedAxis
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.layouts import Batched
 from passes.batching.operators import Operators

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.families.regridding import regridded
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.moves import entry, restacked
-from passes.batching.flat.regridding import regridded
 from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of, spread_to

@@ -235,19 +235,18 @@ class Context(FormLimits):
         return constant_value(operand.value)
 
     def known_axes(
-        self, operands: Sequence[Operand], index: int, default: Sequence[int] | None
+        self, operands: Sequence[Operand], default: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the axes that an operand lists, as they are written.
+        """Return the axes that a Slice or Pad lists as its operand 3, as they are written.
 
         Args:
             operands: The operands of the node.
-            index: Which of them lists the axes.
             default: The axes where it is left out, None if nothing tells them.
 
         Raises:
             Decline: They are not known.
         """
-        given = self.optional(operands, index)
+        given = self.optional(operands, 3)
         known = None if given is None else self.constant(given)
         axes = default if given is None else None if known is None else known.reshape(-1).tolist()
         if axes is None:

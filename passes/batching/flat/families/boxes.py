@@ -61,4 +61,4 @@ def cut_axes(ctx: Context, operands: Sequence[Operand]) -> Sequence[int]:
     """Return the axes that a Slice cuts, as they are written; by default the first ones."""
     starts = ctx.operand(operands, 1, "starts")
     count = starts.dims[0] if starts.rank == 1 else None
-    return ctx.known_axes(operands, 3, range(count) if isinstance(count, int) else None)
+    return ctx.known_axes(operands, range(count) if isinstance(count, int) else None)

@@ -200,7 +200,7 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
 
 
 def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:
-    return [axis % rank for axis in ctx.known_axes(operands, 3, range(rank))]
+    return [axis % rank for axis in ctx.known_axes(operands, range(rank))]
 
 
 def padded_along(

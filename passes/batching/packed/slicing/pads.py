@@ -68,7 +68,7 @@ def pad_with(ctx: Context, data: Batched, begin: Linear, end: Linear, fill: np.n
 
 def _along(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:
     """Return the axes that amounts are given for."""
-    return [sample_axis(axis, rank) for axis in ctx.known_axes(operands, 3, range(rank))]
+    return [sample_axis(axis, rank) for axis in ctx.known_axes(operands, range(rank))]
 
 
 def _amounts(ctx: Context, node: ir.Node, operands: Sequence[Operand], rank: int) -> _Amounts:

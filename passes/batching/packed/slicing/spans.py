@@ -210,7 +210,7 @@ def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> LengthsKey:
 
 def _axis(ctx: Context, operands: Sequence[Operand], rank: int, place: int) -> int:
     """Return the axis of a sample that is cut."""
-    return sample_axis(ctx.known_axes(operands, 3, range(place + 1))[place], rank)
+    return sample_axis(ctx.known_axes(operands, range(place + 1))[place], rank)
 
 
 def _step(ctx: Context, operands: Sequence[Operand]) -> int:

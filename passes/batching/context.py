@@ -234,6 +234,12 @@ class Context(FormLimits):
             return None
         return constant_value(operand.value)
 
+    def entry(self, vector: Batched, position: int) -> ir.Value:
+        """Return an entry of a vector: ``[1]`` if all samples share it, else ``[B]``."""
+        if vector.is_shared:
+            return self.op("Gather", [vector.value, self.ints(position)], {"axis": 0})
+        return self.op("Gather", [vector.value, self.builder.scalar(position)], {"axis": 1})
+
     def known_axes(
         self, operands: Sequence[Operand], default: Sequence[int] | None
     ) -> Sequence[int]:

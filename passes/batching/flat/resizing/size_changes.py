@@ -89,11 +89,8 @@ def size_changes(
         is_fixed = amounts.is_shared
         if total is not None and ctx.numbers.is_shared(total):
             amount, is_fixed = ctx.numbers.write(ctx, total), True
-        elif is_fixed:
-            amount = ctx.op("Gather", [amounts.value, ctx.ints(position)], {"axis": 0})
         else:
-            place = ctx.builder.scalar(position)
-            amount = ctx.op("Gather", [amounts.value, place], {"axis": 1})
+            amount = ctx.entry(amounts, position)
         kept = total if stretches else None
         found.append(SizeChange(position, at, len(axes), amount, is_size, is_fixed, total=kept))
     if is_size and stretches:

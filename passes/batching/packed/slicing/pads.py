@@ -92,9 +92,7 @@ def _column(
         return ctx.numbers.write(ctx, number)
     pads, along = ctx.operand(operands, 1, "pads"), _along(ctx, operands, data.rank)
     place = along.index(data.axis) + side * len(along)
-    if pads.is_stacked:
-        return ctx.op("Gather", [pads.value, ctx.builder.scalar(place)], {"axis": 1})
-    return ctx.op("Gather", [pads.value, ctx.ints(place)], {"axis": 0})
+    return ctx.entry(pads, place)
 
 
 def _padded_along_others(

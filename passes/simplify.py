@@ -20,7 +20,7 @@ from passes.graph.graphs import (
 from passes.graph.made import before_identities
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import forget_dims, rank_alone
-from passes.graph.splice import remove_dead
+from passes.graph.splice import hand_over, remove_dead
 from passes.maps.merge import merge_sequence_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare
 from passes.numbers.folding import Folder
@@ -143,9 +143,7 @@ def _drop_unused_outputs(node: ir.Node) -> bool:
     assert graph is not None
     graph.insert_before(node, new)
     for i, value in zip(kept, new.outputs, strict=True):
-        old = node.outputs[i]
-        value.name, value.type, value.shape = old.name, old.type, old.shape
-        old.replace_all_uses_with(value, replace_graph_outputs=True)
+        hand_over(node.outputs[i], value)
     node.attributes.pop("body")
     graph.remove(node, safe=True)
     _remove_dead_nodes(body)

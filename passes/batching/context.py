@@ -234,20 +234,25 @@ class Context(FormLimits):
             return None
         return constant_value(operand.value)
 
+    def entry(self, vector: Batched, position: int) -> ir.Value:
+        """Return an entry of a vector: ``[1]`` if all samples share it, else ``[B]``."""
+        if vector.is_shared:
+            return self.op("Gather", [vector.value, self.ints(position)], {"axis": 0})
+        return self.op("Gather", [vector.value, self.builder.scalar(position)], {"axis": 1})
+
     def known_axes(
-        self, operands: Sequence[Operand], index: int, default: Sequence[int] | None
+        self, operands: Sequence[Operand], default: Sequence[int] | None
     ) -> Sequence[int]:
-        """Return the axes that an operand lists, as they are written.
+        """Return the axes that a Slice or Pad lists as its operand 3, as they are written.
 
         Args:
             operands: The operands of the node.
-            index: Which of them lists the axes.
             default: The axes where it is left out, None if nothing tells them.
 
         Raises:
             Decline: They are not known.
         """
-        given = self.optional(operands, index)
+        given = self.optional(operands, 3)
         known = None if given is None else self.constant(given)
         axes = default if given is None else None if known is None else known.reshape(-1).tolist()
         if axes is None:

@@ -15,6 +15,7 @@ from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.looped_branches import take_loops
 from passes.graph.made import operand
 from passes.graph.node_copies import rank_alone
+from passes.graph.splice import hand_over
 from passes.typing import Typings
 
 __all__ = ["FewIterations", "LoopCopy"]
@@ -249,8 +250,7 @@ def _opened(node: ir.Node) -> list[ir.Node]:
     branch.remove(nodes)
     graph.insert_before(node, nodes)
     for old, new in zip(node.outputs, values, strict=True):
-        new.name, new.type, new.shape = old.name, old.type, old.shape
-        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        hand_over(old, new)
     graph.remove(node, safe=True)
     return nodes
 

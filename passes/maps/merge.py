@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from passes.flat_views import read_view
-from passes.graph.splice import remove_dead
+from passes.graph.splice import hand_over, remove_dead
 from passes.maps.merged_maps import MergedMaps
 from passes.maps.sequence_map import find_sequence_maps
 from passes.maps.sequence_source import SequenceSource
@@ -124,9 +124,6 @@ def _write(members: Sequence[ir.Node], merged: MergedMaps) -> ir.Node:
     new.meta.update(last.meta)
     last.graph.insert_before(last, new)
     for result, value in zip(site.results, new.outputs, strict=True):
-        old, name = result.value, result.value.name
-        value.type, value.shape = old.type, old.shape
-        old.replace_all_uses_with(value, replace_graph_outputs=True)
-        old.name, value.name = None, name
+        hand_over(result.value, value)
     remove_dead(members[::-1])
     return new

@@ -11,6 +11,7 @@ from passes.graph.drafts import drafting
 from passes.graph.graphs import all_graphs, is_default_domain
 from passes.graph.if_outputs import branches_of
 from passes.graph.opsets import to_opset_form
+from passes.graph.splice import hand_over
 from passes.sequences.carried import rewrite_loop
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Element, Parts, Piece, Sliced
@@ -167,8 +168,5 @@ def _rebuild(node: ir.Node, k: int, held: Sequence[Element | Sliced], typing: Ty
     graph.insert_before(node, builder.nodes)
     outputs[k : k + len(held)] = [sequence]
     for before, after in zip(old, outputs, strict=True):
-        after.type, after.shape, after.name = before.type, before.shape, before.name
-        after.doc_string = before.doc_string
-        before.replace_all_uses_with(after, replace_graph_outputs=True)
-        before.name = None
+        hand_over(before, after)
     graph.remove(node, safe=True)

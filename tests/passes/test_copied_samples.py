@@ -12,7 +12,7 @@ import pytest
 import rewriter
 from passes.loops.copies import settle
 from tests.passes.loops import model, same
-from tests.passes.test_read_loops_bags import bags, feed
+from tests.passes.reading.test_read_loops_bags import bags, feed
 
 MAPS = """g (float[T, 4] x, int64[B] n, float[4] w) => ({outputs}) {{
     s = SplitToSequence <axis = 0> (x, n)

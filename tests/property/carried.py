@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
+from tests.passes.carried.carried import COUNT, INPUTS, SCALARS
 
 __all__ = ["draw"]
 

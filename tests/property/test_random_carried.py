@@ -6,8 +6,8 @@ import onnx
 import pytest
 
 from rewriter.backends import open_session
+from tests.passes.carried.carried import feeds
 from tests.passes.loops import model, read, same
-from tests.passes.raising.carried import feeds
 from tests.property.carried import draw
 
 SIZES = (0, 1, 2, 7)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.row_by_row import are_alike
+from passes.batching.flat.families.row_by_row import are_alike
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.control.joint_forms import either

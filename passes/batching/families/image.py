@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import unmerge_outputs, volume
-from passes.batching.flat.resize import resize_apart
+from passes.batching.flat.resizing.resize import resize_apart
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.builder import END

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import volume
-from passes.batching.flat.splitting import split_by_own_sizes
+from passes.batching.flat.families.splitting import split_by_own_sizes
 from passes.batching.layouts import Batched
 from passes.batching.operators import numbers_of
 from passes.batching.packed.fills import expand_to_lengths

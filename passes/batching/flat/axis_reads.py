@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Output
+from passes.batching.flat.families.regridding import regridded
 from passes.batching.flat.grid import Side
 from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.moves import rows_again
 from passes.batching.flat.reading import in_order
-from passes.batching.flat.regridding import regridded
 from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.samples import AxisTable
 from passes.batching.layouts import Batched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from passes.batching.families.branches import branch
 from passes.batching.families.elementwise import in_inference
-from passes.batching.flat import (
+from passes.batching.flat.families import (
     arranging,
     beside,
     cutting,
@@ -21,13 +21,13 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
-from passes.batching.flat.elements import gather_elements, scatter_elements, unique
-from passes.batching.flat.grid_sample import grid_sample
-from passes.batching.flat.joining import concat
-from passes.batching.flat.regions import regions_of_images
-from passes.batching.flat.resize import resize
-from passes.batching.flat.reversing import reverse_sequence
-from passes.batching.flat.splitting import split
+from passes.batching.flat.families.elements import gather_elements, scatter_elements, unique
+from passes.batching.flat.families.grid_sample import grid_sample
+from passes.batching.flat.families.joining import concat
+from passes.batching.flat.families.regions import regions_of_images
+from passes.batching.flat.families.reversing import reverse_sequence
+from passes.batching.flat.families.splitting import split
+from passes.batching.flat.resizing.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
 

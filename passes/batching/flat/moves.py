@@ -217,11 +217,7 @@ def entry(ctx: Context, vector: Batched, position: int) -> ir.Value:
     known = ctx.constant(vector)
     if known is not None and position < known.size:
         return ctx.ints(int(known.ravel()[position]))
-    if vector.is_shared:
-        value = ctx.op("Gather", [vector.value, ctx.ints(position)], {"axis": 0})
-    else:
-        place = ctx.builder.scalar(position)
-        value = ctx.op("Gather", [vector.value, place], {"axis": 1})
+    value = ctx.entry(vector, position)
     return (
         value
         if vector.dtype == ir.DataType.INT64

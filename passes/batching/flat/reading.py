@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.flat.antialias import resampled
 from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import rows_within
@@ -19,10 +18,11 @@ from passes.batching.flat.places import (
     without_spares,
     without_unread,
 )
+from passes.batching.flat.resizing.antialias import resampled
+from passes.batching.flat.resizing.taps import interpolated
+from passes.batching.flat.resizing.whole_sums import summed_whole
 from passes.batching.flat.rows_read import Read, gathered, rows_of_places
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.flat.taps import interpolated
-from passes.batching.flat.whole_sums import summed_whole
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.regridding import reshape_to_several
+from passes.batching.flat.families.regridding import reshape_to_several
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
@@ -189,18 +189,11 @@ def _checked(ctx: Context, node: ir.Node, data: Batched, target: Batched) -> Out
         return None
     times = rest // math.prod(others)
     copies = times == 1 and not keeps_zero
-    lengths = _checked_lengths(ctx, data.own_lengths, _entry(ctx, target, apart[0]), times, copies)
+    lengths = _checked_lengths(ctx, data.own_lengths, ctx.entry(target, apart[0]), times, copies)
     dims = [_OPEN if n.number is None else n.number for n in numbers]
     with contextlib.suppress(Decline):
         return _reshaped(ctx, dataclasses.replace(data, lengths=lengths), dims, lengths.total)
     return None
-
-
-def _entry(ctx: Context, target: Batched, position: int) -> ir.Value:
-    """Return one dimension of a target, of each sample or of all."""
-    if target.is_stacked:
-        return ctx.op("Gather", [target.value, ctx.builder.scalar(position)], {"axis": 1})
-    return ctx.op("Gather", [target.value, ctx.ints(position)], {"axis": 0})
 
 
 def _checked_lengths(

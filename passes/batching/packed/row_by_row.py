@@ -168,11 +168,10 @@ def crosses(op_type: str) -> Decline:
     return Decline(Code.RAGGED, f"{op_type} works along the axis that differs in length")
 
 
-def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
-    """Make the rule of operators along the axis of their attribute.
+def along_other_axis(first: Rule | None = None) -> Rule:
+    """Make the rule of operators along the axis of their attribute, the last one without it.
 
     Args:
-        default: The axis if there is no attribute.
         first: Rule for the axis of different lengths.
     """
 
@@ -180,10 +179,8 @@ def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
         data, _ = packed_data(ctx, operands)
         if data.beside is not None:
             return [softmax_beside(ctx, node, data)]
-        axis = ctx.attribute(node, "axis", default)
-        if axis is None:
-            raise Decline(Code.NO_RULE, "its axis is left out")
-        if sample_axis(int(axis), data.rank) != data.axis:
+        axis = int(ctx.attribute(node, "axis", -1))
+        if sample_axis(axis, data.rank) != data.axis:
             return rows(ctx, node, operands)
         if first is None:
             raise crosses(node.op_type)

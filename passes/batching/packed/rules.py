@@ -69,14 +69,14 @@ register_packed("CastLike", operators.cast_like_rows, since=15, any_axis=True, t
 # Along axes.
 register_packed(
     "Softmax LogSoftmax",
-    along_other_axis(-1, first=segments.softmax_over_rows),
+    along_other_axis(segments.softmax_over_rows),
     rounding=True,
     since=13,
     any_axis=True,
     two_axes=True,
 )
-register_packed("Hardmax", along_other_axis(-1, first=hardmax_over_rows), since=13, any_axis=True)
-register_packed("LpNormalization", along_other_axis(-1), any_axis=True)
+register_packed("Hardmax", along_other_axis(hardmax_over_rows), since=13, any_axis=True)
+register_packed("LpNormalization", along_other_axis(), any_axis=True)
 register_packed("TopK", top_k_rows, since=10, any_axis=True, two_axes=True)
 register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)
 register_packed("Flatten", reshaping.flatten_rows, any_axis=True)

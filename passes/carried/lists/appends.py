@@ -22,6 +22,7 @@ __all__ = [
     "fitting_rows",
     "has_no_rows",
     "like_initial",
+    "rows_of",
     "unsqueezed",
 ]
 
@@ -129,13 +130,19 @@ def find_append(carried: Carried, body: ir.Graph | Scope) -> ConcatAppend | None
     if len(axes) != 1 or not parts:
         return None
     (axis,) = axes
-    nodes: tuple[ir.Node, ...] = ()
-    if len(parts) > 1:
-        nodes = (added("Concat", parts, {"axis": axis}),)
-        parts = [nodes[0].outputs[0]]
-    row = unsqueezed(parts[0], body, axis)
-    term = Term(parts[0], "concatenated", axis) if row is None else Term(row, "stacked", axis)
+    term, nodes = rows_of(parts, body, axis)
     return ConcatAppend(carried, (term,), axis, nodes)
+
+
+def rows_of(
+    parts: Sequence[ir.Value], body: ir.Graph | Scope, axis: int
+) -> tuple[Term, tuple[ir.Node, ...]]:
+    """Return the rows of one iteration, which are joined of some parts, and what joins them."""
+    nodes = (added("Concat", parts, {"axis": axis}),) if len(parts) > 1 else ()
+    value = nodes[0].outputs[0] if nodes else parts[0]
+    row = unsqueezed(value, body, axis)
+    term = Term(value, "concatenated", axis) if row is None else Term(row, "stacked", axis)
+    return term, nodes
 
 
 def unsqueezed(value: ir.Value, body: ir.Graph | Scope, axis: int) -> ir.Value | None:

@@ -11,8 +11,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.lists.appends import fitting_rows, unsqueezed
-from passes.carried.pattern import Pattern, Term, added, dependent_values
+from passes.carried.lists.appends import fitting_rows, rows_of
+from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities
@@ -98,12 +98,7 @@ def find_cat_write(carried: Carried, facts: LoopFacts) -> CatWrite | None:
         return None
     if not is_writable(begin) or not is_nonnegative(begin):
         return None
-    nodes: tuple[ir.Node, ...] = ()
-    if len(rows) > 1:
-        nodes = (added("Concat", rows, {"axis": axis}),)
-        rows = [nodes[0].outputs[0]]
-    row = unsqueezed(rows[0], facts.scope, axis)
-    term = Term(rows[0], "concatenated", axis) if row is None else Term(row, "stacked", axis)
+    term, nodes = rows_of(rows, facts.scope, axis)
     return CatWrite(carried, (term,), axis, width, begin, nodes)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from tests.passes.carried.carried import SCALARS
 from tests.passes.loops import model, read, same
-from tests.passes.raising.carried import SCALARS
 
 INPUTS = "float[N,4] q, float[M,4] k, float[M,5] v, float[2,N,4] qs, float[2,M,4] ks, int64[N] b"
 

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from passes.batching.flat import cutting
-from passes.batching.flat.cutting import takes_all
+from passes.batching.flat.families import cutting
+from passes.batching.flat.families.cutting import takes_all
 
 pytestmark = pytest.mark.quick
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.passes.carried.carried import INPUTS, LENGTHS, feeds
 from tests.passes.loops import model, read, same
-from tests.passes.raising.carried import INPUTS, LENGTHS, feeds
 
 
 def backward(last: str = "one") -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.carried.carried import LENGTHS
 from tests.passes.loops import model, prove, read, same
-from tests.passes.raising.carried import LENGTHS
 
 TEXT = """g (float[N,4] x, int32 by, float[4] b) => (float[4] r) {
     zero = Constant <value = int64 {0}> ()  none = Constant <value = int32 {0}> ()

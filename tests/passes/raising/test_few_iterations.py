@@ -17,10 +17,10 @@ from passes.graph.graphs import all_nodes
 from rewriter.backends import open_session
 from rewriter.pipeline import rewrite
 from rewriter.proof.count_iterations import ITERATIONS, with_iterations
+from tests.passes.carried.carried import DIALECTS, feeds, loop, nested, nested_feeds
+from tests.passes.carried.test_carried import FLAGS, INTS, ROW, Case
+from tests.passes.carried.test_row_updates import PREPARE, STATE, UPDATES
 from tests.passes.loops import Read, model, read, same
-from tests.passes.raising.carried import DIALECTS, feeds, loop, nested, nested_feeds
-from tests.passes.raising.test_carried import FLAGS, INTS, ROW, Case
-from tests.passes.raising.test_row_updates import PREPARE, STATE, UPDATES
 
 TOTAL = "u = Add (s, e)  s2 = Where (pe, e, u)"
 CASES = {

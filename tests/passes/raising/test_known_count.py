@@ -11,7 +11,7 @@ import pytest
 from passes.decisions import Decision, Verdict
 from rewriter.pipeline import rewrite
 from tests.passes.loops import model, same
-from tests.passes.test_read_loops_bags import bags, feed
+from tests.passes.reading.test_read_loops_bags import bags, feed
 
 
 def of_count(count: int | str, reduction: str = "ReduceSum", opset: int = 18) -> onnx.ModelProto:

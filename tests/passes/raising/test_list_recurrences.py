@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.passes.carried.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
 from tests.passes.loops import kept, model, read, same
-from tests.passes.raising.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
 from tests.passes.raising.test_split import PREPARE, operators_in_loops
 
 CELL = "m = MatMul (h, wt)  v = Add (m, e)  u = Tanh (v)"

@@ -16,8 +16,7 @@ from passes.runtimes import SidestepDefectsPass
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare
 from tests.near_misses import near_misses
-from tests.passes.loops import model
-from tests.passes.raising import (
+from tests.passes.carried import (
     carried,
     test_carried,
     test_carried_caches,
@@ -38,6 +37,7 @@ from tests.passes.raising import (
     test_several_rows,
     test_tiles,
 )
+from tests.passes.loops import model
 
 Feeds = Mapping[str, np.ndarray]
 _EACH = 8

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from passes.decisions import Verdict
-from tests.passes.loops import kept, model, read, same
-from tests.passes.raising.carried import (
+from tests.passes.carried.carried import (
     COUNT,
     DIALECTS,
     INPUTS,
@@ -20,6 +19,7 @@ from tests.passes.raising.carried import (
     nested,
     nested_feeds,
 )
+from tests.passes.loops import kept, model, read, same
 from tests.passes.raising.test_give_back import raised_and_given_back
 
 PREPARE = """

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rewriter import rewrite
+from tests.passes.carried.carried import LENGTHS
 from tests.passes.expansion import operators
 from tests.passes.loops import model, same
-from tests.passes.raising.carried import LENGTHS
 
 TEXT = """g (float[N,3] x) => (float[N,3] ys) {{
   n0 = Shape <start = 0, end = 1> (x)  n = Squeeze (n0)

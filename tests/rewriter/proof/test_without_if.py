@@ -15,7 +15,7 @@ from rewriter.model_files.models import take
 from rewriter.pipeline import explain, rewrite
 from rewriter.proof.compare import compare
 from rewriter.targets import TargetError
-from tests.passes.raising.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
+from tests.passes.carried.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
 
 pytestmark = pytest.mark.long
 

@@ -29,8 +29,7 @@ __all__ = [
     "joint_form",
     "lengths_along",
     "output_of_form",
-    "rows_of_form",
-    "typed_rows",
+    "rows_of_forms",
 ]
 
 
@@ -100,7 +99,7 @@ def lengths_along(x: Batched, axis: int) -> Lengths | None:
     return side if isinstance(side, Lengths) else None
 
 
-def rows_of_form(ctx: Context, x: Batched, form: JointForm) -> tuple[ir.Value, list[ir.Value]]:
+def _rows_of_form(ctx: Context, x: Batched, form: JointForm) -> tuple[ir.Value, list[ir.Value]]:
     """Return a result as a form has it, and its dimensions in front of ``rest``, ``[B]`` each."""
     if x.flat is None and len(form.sides) < 2:
         if not form.sides:
@@ -114,7 +113,19 @@ def rows_of_form(ctx: Context, x: Batched, form: JointForm) -> tuple[ir.Value, l
     ]
 
 
-def typed_rows(value: ir.Value, like: np.ndarray) -> ir.Value:
+def rows_of_forms(
+    ctx: Context, results: Sequence[Batched], forms: Sequence[JointForm]
+) -> list[ir.Value]:
+    """Return some results as their forms have them, and behind them the lengths of their own."""
+    values, sizes = [], []
+    for x, form in zip(results, forms, strict=True):
+        rows, columns = _rows_of_form(ctx, x, form)
+        values.append(_typed_rows(rows, form.empty))
+        sizes += [_typed_rows(columns[axis], np.empty(0, np.int64)) for axis in form.own]
+    return [*values, *sizes]
+
+
+def _typed_rows(value: ir.Value, like: np.ndarray) -> ir.Value:
     """Write the element type, and all dimensions but the first, on a value."""
     value.type = ir.TensorType(ir.DataType.from_numpy(like.dtype))
     value.shape = ir.Shape([None, *like.shape[1:]])
@@ -150,13 +161,9 @@ def either(
     forms = [joint_form(ctx, a, b, functools.partial(_shared_lengths, a, b)) for a, b in pairs]
 
     def write(index: int, inner: Builder) -> Sequence[ir.Value]:
-        values, sizes, local = [], [], ctx.inside(builders[index])
-        for x, form in zip(made[index], forms, strict=True):
-            rows, columns = rows_of_form(local, x, form)
-            values.append(typed_rows(rows, form.empty))
-            sizes += [typed_rows(columns[axis], np.empty(0, np.int64)) for axis in form.own]
+        found = rows_of_forms(ctx.inside(builders[index]), made[index], forms)
         inner.nodes.extend(builders[index].nodes)
-        return [*values, *sizes]
+        return found
 
     attributes = {
         f"{name}_branch": ctx.builder.subgraph(name, [], functools.partial(write, index))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Output
@@ -21,8 +20,7 @@ from passes.batching.packed.control.joint_forms import (
     joint_form,
     lengths_along,
     output_of_form,
-    rows_of_form,
-    typed_rows,
+    rows_of_forms,
 )
 from passes.batching.packed.control.some_samples import Subset, inverse_of
 from passes.graph.builder import Builder
@@ -122,13 +120,9 @@ def _write(ctx: Context, group: _Group, forms: Sequence[JointForm]) -> Sequence[
     """
 
     def run(inner: Builder) -> Sequence[ir.Value]:
-        values, sizes = [], []
-        for x, form in zip(group.outputs, forms, strict=True):
-            rows, columns = rows_of_form(group.local, x, form)
-            values.append(typed_rows(rows, form.empty))
-            sizes += [typed_rows(columns[axis], np.empty(0, np.int64)) for axis in form.own]
+        found = rows_of_forms(group.local, group.outputs, forms)
         inner.nodes.extend(group.builder.nodes)
-        return [*values, *sizes]
+        return found
 
     def skip(inner: Builder) -> Sequence[ir.Value]:
         sizes = [inner.ints() for form in forms for _ in form.own]

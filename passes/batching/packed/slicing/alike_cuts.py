@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand
-from passes.batching.flat.cutting import known_bounds
+from passes.batching.flat.families.cutting import known_bounds
 from passes.batching.layouts import Batched
 from passes.batching.packed.row_by_row import sample_axis
 from passes.typing import ValueType

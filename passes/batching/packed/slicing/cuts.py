@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.shapes import fitting
-from passes.batching.flat.boxes import boxes_of_spans, cut_axes
+from passes.batching.flat.families.boxes import boxes_of_spans, cut_axes
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import equally_long

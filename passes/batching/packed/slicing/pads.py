@@ -68,7 +68,7 @@ def pad_with(ctx: Context, data: Batched, begin: Linear, end: Linear, fill: np.n
 
 def _along(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:
     """Return the axes that amounts are given for."""
-    return [sample_axis(axis, rank) for axis in ctx.known_axes(operands, 3, range(rank))]
+    return [sample_axis(axis, rank) for axis in ctx.known_axes(operands, range(rank))]
 
 
 def _amounts(ctx: Context, node: ir.Node, operands: Sequence[Operand], rank: int) -> _Amounts:
@@ -92,9 +92,7 @@ def _column(
         return ctx.numbers.write(ctx, number)
     pads, along = ctx.operand(operands, 1, "pads"), _along(ctx, operands, data.rank)
     place = along.index(data.axis) + side * len(along)
-    if pads.is_stacked:
-        return ctx.op("Gather", [pads.value, ctx.builder.scalar(place)], {"axis": 1})
-    return ctx.op("Gather", [pads.value, ctx.ints(place)], {"axis": 0})
+    return ctx.entry(pads, place)
 
 
 def _padded_along_others(

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import sample_numbers
-from passes.batching.flat.boxes import boxes
+from passes.batching.flat.families.boxes import boxes
 from passes.batching.layouts import Batched
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.slicing.alike_cuts import cut_alike, named_axes
@@ -210,7 +210,7 @@ def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> LengthsKey:
 
 def _axis(ctx: Context, operands: Sequence[Operand], rank: int, place: int) -> int:
     """Return the axis of a sample that is cut."""
-    return sample_axis(ctx.known_axes(operands, 3, range(place + 1))[place], rank)
+    return sample_axis(ctx.known_axes(operands, range(place + 1))[place], rank)
 
 
 def _step(ctx: Context, operands: Sequence[Operand]) -> int:

@@ -265,7 +265,13 @@ def _original(node: ir.Node) -> Original | None:
 
 
 def _is_view(node: ir.Node) -> bool:
-    """Whether a SequenceMap only says how the elements of a sequence lie in a tensor."""
+    """Whether a SequenceMap only says how the elements of a sequence lie in a tensor.
+
+    One that is joined is a map like any other: no other map reads it.
+    """
+    readers = [user for user, _ in node.outputs[0].uses()]
+    if readers and all(is_operator(user, "ConcatFromSequence") for user in readers):
+        return False
     ends = (v.producer() for _, body in subgraphs(node) for v in body.outputs)
     is_possible = any(is_operator(end, ENDS) for end in ends)
     return is_possible and read_view(node.outputs[0]) is not None

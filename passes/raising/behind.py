@@ -59,7 +59,7 @@ def write_behind(
     for one in read.behind:
         pattern = one.pattern
         _check_options(pattern, opset, options)
-        if pattern.gives_flat and (opset < LEAST_OPSET or not options.takes_packed_as_flat):
+        if pattern.gives_flat and not (opset >= LEAST_OPSET and _takes_flat(one.result, options)):
             _refuse_shapes(pattern)
         for term, entry in zip(one.terms, pattern.terms, strict=True):
             is_part = _is_part(outputs[term], site, typings.proven)
@@ -93,6 +93,12 @@ def write_behind(
             typings.proven.set(value, known)
         pairs.append((one.result, value))
     return pairs
+
+
+def _takes_flat(list_: ir.Value, options: FuseOptions) -> bool:
+    """Whether a list that a Loop makes may become rows and sizes: where none can be left."""
+    is_end = options.for_tensors and list_.is_graph_output()
+    return options.takes_packed_as_flat or is_end or "SequenceInsert" in options.lacks
 
 
 def _weighs_cost(options: FuseOptions) -> bool:

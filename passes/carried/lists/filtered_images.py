@@ -64,6 +64,8 @@ class FilteredImages(Pattern):
         builder.opset = joined.opset
         if flags:
             kept = builder.op("Compress", [kept, *flags], {"axis": 0})
+        else:  # what takes the place of the map's own result may not say how wide it is
+            kept = builder.op("Reshape", [kept, builder.ints(-1, self.count)])
         if self.count == 1 and not self.lead:
             lengths = builder.op("Squeeze", [kept, builder.ints(1)])
             return builder.op("SplitToSequence", [rows, lengths], {"axis": 0})

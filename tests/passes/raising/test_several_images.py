@@ -69,11 +69,17 @@ def drawn(count: int, seed: int) -> list[np.ndarray]:
     return [rng.random((3, *size)).astype(np.float32) for size in sizes]
 
 
-@pytest.mark.parametrize("name", BODIES)
-@pytest.mark.sampled
-def test_a_target_without_sequences_gets_rows_and_sizes(name: str) -> None:
+TARGETS = [("portable", name) for name in BODIES] + [
+    (target, name)
+    for target in ("openvino", "onnxruntime-cuda")
+    for name in ("itself and turned", "the second under a condition")
+]
+
+
+@pytest.mark.parametrize(("target", "name"), TARGETS)
+def test_a_list_at_the_end_becomes_rows_and_sizes(target: rewriter.TargetName, name: str) -> None:
     model = loop(BODIES[name])
-    after = rewriter.optimize(model, target="portable", tensor_io=True)
+    after = rewriter.optimize(model, target=target, tensor_io=True)
     assert not loops_and_sequences(after)
     io = TensorIo.read(models.take(after).model)
     old, new = (backends.open_session(one, "onnxruntime") for one in (model, after))

@@ -362,8 +362,9 @@ def written(folder: pathlib.Path, paths: list[pathlib.Path], target: str) -> lis
     return names
 
 
-# Its own two Transpose nodes become one while WebGPU looks for what it computes channels last.
-MERGED = "ts_moe_stacked_experts"
+# While WebGPU looks for what it computes channels last, onnxruntime moves Transposes: two of the
+# first become one, and one of the second becomes two in front of a Where.
+MOVED = ("ts_moe_stacked_experts", "ts_cached_decoder")
 
 
 def placed(device: str, models: list[str], environment: dict[str, str] | None) -> dict:
@@ -374,14 +375,24 @@ def placed(device: str, models: list[str], environment: dict[str, str] | None) -
     return json.loads(done.stdout)
 
 
-def compare(rows: dict, accepted: int, merged: str = "-") -> None:
+def counted(placement: dict, leave_out_transposes: bool) -> dict:
+    if not leave_out_transposes:
+        return placement
+    sides = {
+        side: {op: number for op, number in placement[side].items() if op != "Transpose"}
+        for side in ("host", "device")
+    }
+    return placement | sides
+
+
+def compare(rows: dict, accepted: int, moved: tuple[str, ...] = ()) -> None:
     models = {name: row for name, row in rows.items() if "refused" not in row}
     differing = {
         name: row
         for name, row in models.items()
-        if row["predicted"] != row["actual"]
-        and not row["predicted"].get("note")
-        and not name.startswith(merged)
+        if not row["predicted"].get("note")
+        and counted(row["predicted"], name.startswith(moved))
+        != counted(row["actual"], name.startswith(moved))
     }
     assert differing == {}
     assert len(models) >= accepted
@@ -435,4 +446,4 @@ def test_webgpu_places_models_as_predicted(
 ) -> None:
     if reason := software_gpu.why_not():
         pytest.skip(reason)
-    compare(placed(device, written(tmp_path, paths, device), None), len(paths), MERGED)
+    compare(placed(device, written(tmp_path, paths, device), None), len(paths), MOVED)

@@ -85,6 +85,11 @@ NEAR = {
         f"xt = Transpose (xi)  ai = Gemm <transA = 1> (xt, wi)  {_STATE}  {_END}",
         "",
     ),
+    "a number that a product spreads over the rows of its weights": (
+        f'x1 = ReduceSum (xi, one1)  ai = Einsum <equation = "bi,ij->bj"> (x1, wi)'
+        f"  {_STATE}  {_END}",
+        "",
+    ),
     "half of a product": (f"ai = Gemm <alpha = 0.5> (xi, wi)  {_STATE}  {_END}", ""),
     "half of a bias": (f"ai = Gemm <beta = 0.5> (xi, wi, bi)  {_STATE}  {_END}", ""),
     "none of a bias": (f"ai = Gemm <beta = 0.0> (xi, wi, bi)  {_STATE}  {_END}", ""),

@@ -183,6 +183,14 @@ def test_an_axis_whose_rows_are_taken_in_steps_is_cut(batch: int) -> None:
     prove_ragged(in_steps(constant(np.array([2, 1]))), batch)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.int16])
+def test_as_many_rows_as_a_range_counts_up_to_a_number(dtype: Any) -> None:
+    """Nothing follows numbers of 16 bits."""
+    numbers = {"none": constant(dtype(0)), "step": constant(dtype(1)), "most": shared(dtype(3))}
+    nodes = "r = Range(none, most, step) h = Shape(r) y = Slice(x, f, h)"
+    prove_ragged(RaggedCase("", nodes, {"x": DATA["packed"], "f": FRONT, **numbers}), 3)
+
+
 def test_steps_along_two_axes_that_are_not_known_stay_per_sample() -> None:
     assert reasons_of(in_steps(shared(np.array([1, 1])))) == [("Slice", "no-rule")]
 

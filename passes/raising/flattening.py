@@ -163,7 +163,7 @@ def _ahead(trips: ir.Value, outer: Iteration) -> list[ir.Node] | None:
             found.insert(0, node)
             needed.update(reads_of(node))
     own = {*body.initializers.values(), *moving}  # a body may read their Shape
-    return None if own & needed or any(n for n in found if any(subgraphs(n))) else found
+    return None if own & needed else found
 
 
 def _keeps(state: Carried) -> bool:

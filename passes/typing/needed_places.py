@@ -13,11 +13,9 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value, is_operator, name_of
 from passes.graph.made import (
     axes_of,
-    made_by,
     operand,
     operands,
     optional_operand,
-    skip_identities,
 )
 from passes.graph.whole_slices import constant_entries
 from passes.numbers.folding import Folder
@@ -78,58 +76,17 @@ def _removes(reader: NumberReader, node: ir.Node, axis: int, rank: int) -> bool:
 
 
 def _kept(reader: NumberReader, node: ir.Node, axis: int, rank: int) -> int | None:
-    """Return where a node has an axis of its first operand, of the same size, None if nowhere."""
+    """Return where a node has an axis that is empty if one of its first operand is, if anywhere.
+
+    A Resize makes nothing of nothing, or fails.
+    """
     if is_operator(node, "Transpose"):
         return list(node.attributes.get_ints("perm", range(rank)[::-1])).index(axis)
     if is_operator(node, "Resize"):
-        return axis if _resizes_others(reader, node, axis, rank) else None
+        return axis
     if not is_operator(node, _ROW_BY_ROW):
         return None
     return axis if all(reader.rank(other) == 0 for other in operands(node)[1:]) else None
-
-
-def _resizes_others(reader: NumberReader, node: ir.Node, axis: int, rank: int) -> bool:
-    """Whether a Resize gives an axis the size that it has."""
-    axes = node.attributes.get_ints("axes")
-    named = list(range(rank)) if axes is None else [a % rank for a in axes]
-    if axis not in named:
-        return True
-    place = named.index(axis)
-    scales = constant_value(optional_operand(node, 2))
-    if scales is not None and scales.size:
-        return bool(scales[place] == 1)
-    return _is_size(reader, optional_operand(node, 3), place, operand(node, 0), axis)
-
-
-def _is_size(
-    reader: NumberReader, vector: ir.Value | None, place: int, tensor: ir.Value, axis: int
-) -> bool:
-    """Whether the entry of a vector at a place is the size of a tensor along an axis.
-
-    So is 1, where the size is 1 or 0: nothing is resized to something.
-    """
-    known, node = constant_value(vector), made_by(vector, "Concat", "Shape", "Slice")
-    if known is not None:
-        return bool(known.reshape(-1)[place] == 1)
-    if node is None:
-        return False
-    if node.op_type == "Shape":
-        of_same = skip_identities(operand(node, 0)) is skip_identities(tensor)
-        return of_same and place + node.attributes.get_int("start", 0) == axis
-    if node.op_type == "Slice":
-        bounds = [constant_value(v) for v in node.inputs[1:]]
-        start, step = bounds[:1], bounds[3:]
-        if start != [0] or any(n is None or n != 1 for n in step):
-            return False
-        return _is_size(reader, operand(node, 0), place, tensor, axis)
-    for part in operands(node):
-        dims = reader.dims(part)
-        if not dims or not isinstance(dims[0], int):
-            return False
-        if place < dims[0]:
-            return _is_size(reader, part, place, tensor, axis)
-        place -= dims[0]
-    return False
 
 
 def show_places(

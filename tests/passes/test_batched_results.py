@@ -61,3 +61,21 @@ def test_columns_that_leave_a_model_are_a_tensor_whatever_the_target() -> None:
     given = outputs_as_lists(io, backends.open_session(after).run({"xs": images}))["ys"]
     for image, one in zip(images, given, strict=True):
         np.testing.assert_array_equal(one, image.max(0).T)
+
+
+SQUARES = """<ir_version: 9, opset_import: ["" : 18]>
+    g (seq(float[N,3]) xs) => (seq(float[n,n]) ys) {
+      ys = SequenceMap (xs) <body = one (float[N,3] x) => (float[n,n] y) {
+        t = Transpose (x)  y = MatMul (x, t) }> }"""
+
+
+def test_squares_that_leave_a_model_are_a_tensor_whatever_the_target() -> None:
+    """Samples that differ in length along two axes leave as rows and sizes."""
+    after = rewriter.optimize(onnx.parser.parse_model(SQUARES), target="portable", tensor_io=True)
+    found = {node.op_type for node in after.graph.node}
+    assert not [name for name in found if "Sequence" in name or name in ("Loop", "If")]
+    samples = [np.random.default_rng(n).random((n, 3)).astype(np.float32) for n in (2, 1, 0, 4)]
+    io = TensorIo.read(models.take(after).model)
+    given = outputs_as_lists(io, backends.open_session(after).run({"xs": samples}))["ys"]
+    for sample, one in zip(samples, given, strict=True):
+        np.testing.assert_allclose(one, sample @ sample.T, rtol=1e-6)

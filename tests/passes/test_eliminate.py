@@ -119,6 +119,21 @@ def test_few_rows_beside_another_element(rows: int) -> None:
     assert sequences(after) == 0
 
 
+@pytest.mark.parametrize(("rows", "left"), [(64, False), (65, True)])
+def test_elements_that_are_listed_one_by_one_are_few(rows: int, left: bool) -> None:
+    """A tensor of more than 64 rows is not cut into them to pick the one that a run names."""
+    body = """s = SplitToSequence <keepdims = 0> (x) t = SequenceInsert (s, z)
+        y = SequenceAt (t, k)"""
+    before = onnx.parser.parse_model(
+        text(body, f"float[{rows},3] x, float[3] z, int64 k", "float[P] y")
+    )
+    after = eliminate(before)
+    assert (sequences(after) > 0) == left
+    for position in (0, rows - 1, rows, -1):
+        feeds = {"x": matrix(rows, 3), "z": matrix(1, 3)[0] + 50, "k": np.array(position)}
+        prove(before, feeds, after=after)
+
+
 @pytest.mark.parametrize("position", [-3, -1, 0, 2])
 def test_one_of_three_slices_of_computed_sizes(position: int) -> None:
     body = f"""s = SplitToSequence (x, n) k = Constant <value_int = {position}> ()

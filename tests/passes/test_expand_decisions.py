@@ -141,6 +141,17 @@ def test_decision_says_why_an_output_is_no_scan_output(declared: str) -> None:
     assert [(r.code, r.detail) for r in decision.reasons] == REASONS[declared]
 
 
+@pytest.mark.parametrize(("axis", "form"), [(0, "scan output"), (1, "insertion")])
+def test_samples_of_unknown_rank_are_stacked_in_front_alone(axis: int, form: str) -> None:
+    """A loop stacks what it yields in front; nothing tells how to turn what has any rank."""
+    text = f"""{HEADER}g (seq(float[]) xs) => (float y) {{
+      ys = SequenceMap (xs) <body = f (float[] x) => (float[] y) {{ y = Neg (x) }}>
+      t = ConcatFromSequence <axis = {axis}, new_axis = 1> (ys)
+      y = ReduceMax <keepdims = 0> (t) }}"""
+    expanded = prove(text, {"xs": rows((2, 3), (2, 3))})
+    assert expanded.decisions[0].form == f"Loop with {form}"
+
+
 def test_number_taken_from_a_declared_type_is_an_assumption() -> None:
     text = HEADER + CASES[0].text
     expanded = expand(text)

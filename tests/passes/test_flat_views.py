@@ -17,7 +17,7 @@ g (float[R,1] rows, int64[B,1] given) => (seq(float[3,?,1]) ys) {{
     pieces = SplitToSequence <axis = {axis}> (rows, areas)
     tables = SplitToSequence <axis = 0, keepdims = 0> (sizes)
     ys = SequenceMap (pieces, tables) <body = e (float[?,1] r, int64[1] size) => (float[3,?,1] y) {{
-        a = Constant <value_ints = [3]> () b = Constant <value_ints = [1]> ()
+        a = Constant <value_ints = [3]> () b = {behind}
         t = Concat <axis = 0> (a, size, b) y = Reshape <allowzero = {allowzero}> (r, t) }}> }}"""
 PLAIN = {
     "three": 3,
@@ -26,6 +26,7 @@ PLAIN = {
     "counted": "sizes",
     "axis": 0,
     "allowzero": 1,
+    "behind": "Constant <value_ints = [1]> ()",
 }
 OTHERS = {
     "cut along another axis": {"axis": 1},
@@ -33,6 +34,8 @@ OTHERS = {
     "cut by other areas": {"three": 2},
     "cut by the areas of others": {"counted": "given"},
     "areas along another axis": {"along": 0},
+    "a dimension that is computed": {"behind": "Identity (size)"},
+    "a dimension that is left open": {"behind": "Constant <value_ints = [-1]> ()"},
 }
 
 

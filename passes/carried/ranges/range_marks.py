@@ -117,9 +117,9 @@ def rows_of_writers(
     many = builder.op("Where", [builder.op("Less", [first, behind]), written, builder.scalar(0)])
     before = builder.op("Sub", [builder.op("CumSum", [many, builder.scalar(0)]), many])
     shift = builder.op("Squeeze", [builder.op("Sub", [before, first]), builder.ints(1)])
-    if axis < len(ranges) - 1:
-        beside = builder.ints(*range(1, len(ranges) - axis))
-        positions = builder.op("Unsqueeze", [positions, beside])
+    beside = range(1, len(ranges) - axis)
+    if beside:
+        positions = builder.op("Unsqueeze", [positions, builder.ints(*beside)])
     row = builder.op("Add", [builder.op("Gather", [shift, owner], {"axis": 0}), positions])
     is_written = builder.op("Greater", [owner, builder.scalar(0)])
     behind_spare = builder.op("Add", [row, builder.scalar(1)])

@@ -33,7 +33,7 @@ class Side:
     span: int
     start: int
     end: int
-    is_counted: bool = False
+    is_counted: bool
 
 
 class Plane:

@@ -97,14 +97,13 @@ def find_row_update(carried: Carried, facts: LoopFacts, typing: Typing) -> RowUp
         facts: The Loop or Scan.
         typing: The proven typing; it gains the rows.
     """
-    dims, known = typing.dims(carried.initial), typing[carried.initial].type
-    found = _own_read(carried, facts)
-    if not dims or found is None or not isinstance(known, ir.TensorType):
+    dims, found = typing.dims(carried.initial), _own_read(carried, facts)
+    if not dims or found is None:
         return None
     axis, number, read = found
     first = _first_row(carried.initial, read, axis)
     row = first[-1].outputs[0]
-    typing.set(row, ValueType(known, (*dims[:axis], *dims[axis + 1 :])))
+    typing.set(row, ValueType(typing[carried.initial].type, (*dims[:axis], *dims[axis + 1 :])))
     graph = facts.iteration.body
     changed = needed_for([carried.next], graph, dependent_values(graph, carried.inner))
     body = RowBody(carried, number, axis, facts, typing)

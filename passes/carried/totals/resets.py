@@ -69,27 +69,31 @@ def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Reset
         return None
     reader = _ResetReader(carried.inner, iteration.body, dtype, typing)
     part = reader.read(carried.next)
-    if part is None or part.flag is None or part.fixed is None:
+    if part is None or part.anew is None:
         return None
     family = reader.family or ""
     if family and (part.term is None or dtype not in TYPES[family]):
         return None
-    row = part.fixed
+    flag, row = part.anew
     if part.term is not None:
-        row = reader.chosen(part.flag, part.fixed, part.term)
+        row = reader.chosen(flag, row, part.term)
     name = "last value where a condition holds"
     if family:
         name = f"carried {reader.name} that begins anew"
-    terms, nodes = (Term(part.flag), Term(row)), tuple(reader.nodes)
+    terms, nodes = (Term(flag), Term(row)), tuple(reader.nodes)
     return Resets(carried, terms, family, name, dtype, nodes, tuple(reader.speculated))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """What a value of the body is: ``fixed`` where the flag holds, else the old one and a term."""
+    """What a value of the body is: the old one and a term, or something new where a flag holds.
 
-    flag: ir.Value | None = None
-    fixed: ir.Value | None = None
+    Attributes:
+        anew: The flag, and what the value is where it holds; None where it never begins anew.
+        term: What is joined to the old one, if anything.
+    """
+
+    anew: tuple[ir.Value, ir.Value] | None = None
     term: ir.Value | None = None
 
 
@@ -132,11 +136,12 @@ class _ResetReader(BranchReader):
         if selection.condition in self.dependent:
             return None
         self.enter(selection)
-        sides = [selection.chosen, selection.other]
-        on_path = [side in self.dependent for side in sides]
-        if on_path.count(True) != 1:
+        sides = (selection.chosen, selection.other)
+        keeps, keeps_other = (side in self.dependent for side in sides)
+        if keeps == keeps_other:
             return None
-        own, (new,) = sides[on_path.index(True)], self._outside([sides[on_path.index(False)]])
+        own, other = sides if keeps else sides[::-1]
+        (new,) = self._outside([other])
         part = self.read(own)
         if part is None:
             return None
@@ -144,7 +149,7 @@ class _ResetReader(BranchReader):
         if selection.is_whole:
             condition, beside = flag_of(condition)
             self.nodes += beside
-        flag = condition if on_path[1] else self.made("Not", condition)
+        flag = self.made("Not", condition) if keeps else condition
         return self._begins(part, flag, new)
 
     def _masked(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
@@ -172,10 +177,11 @@ class _ResetReader(BranchReader):
 
     def _begins(self, part: _Part, flag: ir.Value, new: ir.Value) -> _Part:
         """Return a part that is something new where a flag holds."""
-        if part.flag is None or part.fixed is None:
-            return _Part(flag, new, part.term)
-        fixed = self.chosen(flag, new, part.fixed)
-        return _Part(self.made("Or", flag, part.flag), fixed, part.term)
+        if part.anew is None:
+            return _Part((flag, new), part.term)
+        before, fixed = part.anew
+        fixed = self.chosen(flag, new, fixed)
+        return _Part((self.made("Or", flag, before), fixed), part.term)
 
     def _joined(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
         """Return what a value is that is joined to others."""
@@ -198,11 +204,11 @@ class _ResetReader(BranchReader):
     def _with(self, part: _Part, op_type: str, term: ir.Value) -> _Part:
         assert self.family is not None
         join = op_type if op_type == "Sub" else self.family
-        fixed = None if part.fixed is None else self.made(join, part.fixed, term)
+        anew = part.anew and (part.anew[0], self.made(join, part.anew[1], term))
         if part.term is not None:
-            return _Part(part.flag, fixed, self.made(join, part.term, term))
+            return _Part(anew, self.made(join, part.term, term))
         own = self.made("Neg", term) if op_type == "Sub" else term
-        return _Part(part.flag, fixed, own)
+        return _Part(anew, own)
 
     def _outside(self, values: Sequence[ir.Value]) -> list[ir.Value]:
         """Return values of branches as they are known outside of them."""

@@ -116,6 +116,13 @@ def test_windows_of_no_image(one: FlatCase) -> None:
     prove_nothing(one)
 
 
+@pytest.mark.parametrize(("sides", "is_padded"), [("[1, 1]", False), ("[1, 2]", True)])
+def test_windows_of_one_place_fit_wherever_there_is_one(sides: str, is_padded: bool) -> None:
+    """Of no image the largest is one place, which only a larger window needs more than."""
+    after = reached(case("narrow", f"y = MaxPool <kernel_shape = {sides}> (x)"))
+    assert ("Pad" in {node.op_type for node in after.graph.node}) == is_padded
+
+
 MIRRORED = FlatCase(
     "mirrored more than once",
     'p = Constant <value_ints = [5, 7, 0, 6, 3, 0]> () y = Pad <mode = "reflect"> (x, p)',

@@ -88,6 +88,11 @@ KEEPING = {
         big = Resize <mode = "nearest"> (cut, , , sizes)  r = Squeeze (big, zero)""",
     "by a scale of 1": """scales = Constant <value = float[3] {1.0, 2.0, 1.0}> ()
         big = Resize <mode = "nearest"> (cut, , scales)  r = Squeeze (big, zero)""",
+    "by a scale that only a run tells": """many = Size (n)  number = Cast <to = 1> (many)
+        nil = Sub (number, number)  same = Exp (nil)  ones = Unsqueeze (same, zero)
+        sides = Constant <value = float[2] {2.0, 1.0}> ()
+        scales = Concat <axis = 0> (ones, sides)
+        big = Resize <mode = "nearest"> (cut, , scales)  r = Squeeze (big, zero)""",
     "reshaped": """sides = Constant <value = int64[2] {2, 3}> ()  q = Neg (cut)
         r = Reshape (q, sides)""",
     "read beside": "sum = ReduceSum <keepdims = 0> (cut, zero)  q = Squeeze (cut, zero)  r = Add (sum, q)",

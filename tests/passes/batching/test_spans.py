@@ -166,6 +166,35 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
 
 
+TABLE = shared(np.arange(24, dtype=np.float32).reshape(6, 4))
+
+
+def in_steps(steps: Operand) -> RaggedCase:
+    """Cut columns by bounds of each, of rows that are taken in steps."""
+    nodes = """s2 = Concat<axis = 0>(none, s) e2 = Concat<axis = 0>(six, e)
+        y = Slice(x, s2, e2, a, t)"""
+    operands = {"x": TABLE, "s": bound(1, 0, 2), "e": bound(3, 2, 4), "t": steps}
+    operands |= {"none": NUMBERS["none"], "six": NUMBERS["six"], "a": constant(np.array([0, 1]))}
+    return RaggedCase("columns of rows in steps", nodes, operands)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_axis_whose_rows_are_taken_in_steps_is_cut(batch: int) -> None:
+    prove_ragged(in_steps(constant(np.array([2, 1]))), batch)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int16])
+def test_as_many_rows_as_a_range_counts_up_to_a_number(dtype: Any) -> None:
+    """Nothing follows numbers of 16 bits."""
+    numbers = {"none": constant(dtype(0)), "step": constant(dtype(1)), "most": shared(dtype(3))}
+    nodes = "r = Range(none, most, step) h = Shape(r) y = Slice(x, f, h)"
+    prove_ragged(RaggedCase("", nodes, {"x": DATA["packed"], "f": FRONT, **numbers}), 3)
+
+
+def test_steps_along_two_axes_that_are_not_known_stay_per_sample() -> None:
+    assert reasons_of(in_steps(shared(np.array([1, 1])))) == [("Slice", "no-rule")]
+
+
 DECLINED = {
     "two axes of packed data": ({"x": DATA["packed"], **TWO}, "y = Slice(x, s, e)", "ragged"),
     "by a step that is not known": (

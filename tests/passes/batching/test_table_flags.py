@@ -6,10 +6,15 @@ may be; no model need show that at once.
 
 from __future__ import annotations
 
+import onnx_ir as ir
 import pytest
 
 from passes.batching import rule_choice, rules, table
 from passes.batching.packed import rules as packed_rules
+from passes.batching.promotion import Promotions
+from passes.batching.rule_choice import choose_rule
+from passes.decisions import Decline
+from passes.typing import Typing, Typings
 
 assert rules and packed_rules and rule_choice  # they fill the table
 
@@ -117,6 +122,31 @@ def test_axes_that_rules_for_packed_samples_know() -> None:
     foreign = [row for row in table._packed.values() if row.domain]
     assert {row.op_type for row in foreign if row.any_axis} == set(FOREIGN_ANY_AXIS.split())
     assert {row.op_type for row in foreign if row.two_axes} == set(FOREIGN_TWO_AXES.split())
+
+
+FLAGGED = {
+    "allowzero": "Reshape",
+    "ceil_mode": "MaxPool",
+    "count_include_pad": "AveragePool",
+    "exclusive": "CumSum",
+    "keepdims": "ReduceSum",
+    "largest": "TopK",
+    "noop_with_empty_axes": "ReduceSum",
+    "reverse": "CumSum",
+    "select_last_index": "ArgMax",
+    "transA": "Gemm",
+    "transB": "Gemm",
+    "upper": "Trilu",
+}
+
+
+@pytest.mark.parametrize("name", FLAGGED)
+def test_a_flag_that_is_neither_0_nor_1_has_no_rule(name: str) -> None:
+    node = ir.node(FLAGGED[name], [ir.Value(name="x")], {name: 2})
+    typings = Typings(Typing(frozenset()), Typing(frozenset()))
+    promotions = Promotions(typings, {}, None, "map")
+    with pytest.raises(Decline, match=f"its {name} is neither 0 nor 1"):
+        choose_rule(node, table.find(node, 18), [], promotions, 18, takes_flat=False)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,11 @@ RANGES = {
         "offsets",
     ),
     "squares_that_overlap": ("float[L,L]", "square", f"{BOUNDS} {SQUARE} {written('half')}"),
+    "boxes_of_one_range_in_a_table": (
+        "float[L,M]",
+        "table",
+        f"{BOUNDS} {SQUARE} {written('half')}",
+    ),
     "boxes": ("float[L,M]", "table", f"{BOUNDS} {OTHERS} {BOX} {written('half')}"),
     "boxes_of_an_input": ("float[L,M]", "table", f"{BOUNDS} {OTHERS} {BOX} {written('z')}"),
     "boxes_of_numbers": ("float[L,M]", "table", f"{BOUNDS} {OTHERS} {BOX} {V} {written('m')}"),

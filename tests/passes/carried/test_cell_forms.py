@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.passes.carried.cells import cell_feeds, cell_loop
+from tests.passes.carried.cells.cells import cell_feeds, cell_loop
 from tests.passes.loops import model, read, same
 
 pytestmark = pytest.mark.quick
@@ -83,6 +83,11 @@ NEAR = {
     ),
     "a row turned in a product": (
         f"xt = Transpose (xi)  ai = Gemm <transA = 1> (xt, wi)  {_STATE}  {_END}",
+        "",
+    ),
+    "a number that a product spreads over the rows of its weights": (
+        f'x1 = ReduceSum (xi, one1)  ai = Einsum <equation = "bi,ij->bj"> (x1, wi)'
+        f"  {_STATE}  {_END}",
         "",
     ),
     "half of a product": (f"ai = Gemm <alpha = 0.5> (xi, wi)  {_STATE}  {_END}", ""),

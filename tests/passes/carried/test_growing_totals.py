@@ -39,6 +39,14 @@ def test_the_last_total_has_the_shape_that_the_loop_gives_it(op_type: str) -> No
     prove(TEXT.format(y="float[M]", body=body), *FEEDS, *(feed(0, *shapes) for shapes in EMPTY))
 
 
+@pytest.mark.parametrize("op_type", ["Add", "Max"])
+def test_a_term_of_fewer_axes_than_the_total(op_type: str) -> None:
+    body = f"t2 = {op_type} (t, e)  c = ReduceSum <keepdims = 0> (e)"
+    text = TEXT.format(y="float[M]", body=body).replace("float[N,B,C]", "float[N,C]")
+    shapes = [((3, 4), (4,)), ((3, 4), (1,)), ((0, 4), (4,))]
+    prove(text, *(feed(n, *one) for n in (0, 1, 7) for one in shapes))
+
+
 @pytest.mark.parametrize(
     "body", ["t2 = Add (t, e)  c = Identity (t2)", "t2 = Sub (t, e)  c = Identity (t2)"]
 )

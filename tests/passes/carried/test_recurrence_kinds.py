@@ -96,6 +96,13 @@ KINDS = {
     "FMaxNum": Case(ROW, WITHOUT_NAN.format("Max"), "b", "carried maximum under a condition"),
     "FMinimumNum": Case(ROW, NUMBERS.format("Min"), "b", "carried extreme of numbers"),
     "FMaximumNum": Case(ROW, NUMBERS.format("Max"), "b", "carried extreme of numbers"),
+    "FMinimumNum_asked_in_two_ways": Case(
+        ROW,
+        "h = IsNaN (e)  q = Equal (e, e)  o = Not (q)  l = Or (h, o)  m = IsNaN (s)"
+        "  u = Min (s, e)  v = Where (m, e, u)  s2 = Where (l, s, v)",
+        "b",
+        "carried extreme of numbers",
+    ),
     "FMinimumNum_compared": Case(ROW, COMPARED_NUMBERS.format("Less"), "b", "carried extreme"),
     "FMaximumNum_compared": Case(ROW, COMPARED_NUMBERS.format("Greater"), "b", "carried extreme"),
     "FMaximumNum_double": Case(

@@ -157,6 +157,14 @@ NEAR = {
             past = Gather <axis = 0> (s, k1)  new = Add (past, e)"""
         ),
     ),
+    "places_of_a_ring_that_may_be_one": (
+        RING,
+        write(
+            """five = Add (two, three)  spot = Mod (two, size)  there = Mod (five, size)
+            past = Gather <axis = 0> (s, there)  new = Add (past, e)""",
+            "spot",
+        ),
+    ),
     "a_ring_that_fades": (RING, write(f"{THREE}  {OLD}  kept = Mul (old, b)  new = Add (kept, e)", "spot")),
     "it_goes_round_to_what_it_wrote": (
         STATE,

@@ -144,6 +144,12 @@ def test_what_has_a_kernel_stays(inputs: str, body: str, result: str) -> None:
     assert not DeviceFormsPass(kernels_of("cuda", model))(model).modified
 
 
+@pytest.mark.parametrize("count", ["N", "9"])
+def test_a_product_of_many_sizes_or_of_any_number_stays(count: str) -> None:
+    model = ir.from_proto(model_of(f"int64[{count}] x", "y = ReduceProd (x)", "int64"))
+    assert not DeviceFormsPass(kernels_of("cuda", model))(model).modified
+
+
 def test_strings_are_not_read_as_floats_to_tell_their_shape() -> None:
     model = ir.from_proto(model_of("string[N,M] x", "y = Shape (x)", "int64"))
     assert not DeviceFormsPass(kernels_of("tensorrt", model))(model).modified

@@ -62,6 +62,7 @@ CASES: dict[str, tuple[str, list[int] | None]] = {
     "a sum with what is fed": ("y = Add (a, n)", None),
     "a type": ("y = CastLike (a, b)", [1, 2]),
     "a type of floats": ("y = CastLike (a, f)", None),
+    "places of what is not 0": ("y = NonZero (b)", None),
     "64 numbers": ("p = Concat <axis = 0> (k, k) y = Gather (p, one)", None),
     "many numbers": ("y = Concat <axis = 0> (k, k)", None),
 }

@@ -9,6 +9,7 @@ import pytest
 
 from passes.numbers.evaluate import Evaluator
 from passes.numbers.integer_reads import Numbers
+from passes.numbers.integers import ITERATION, Linear
 from passes.numbers.written_numbers import describe
 from passes.typing import type_values
 from rewriter.evaluator.reference import ReferenceEvaluator
@@ -546,3 +547,26 @@ def test_an_older_slice() -> None:
     evaluator = Evaluator(type_values(model, proven=True))
     (entry,), (size,) = (evaluator.of(value) for value in model.graph.outputs)
     assert [describe(entry), describe(size)] == ["1*t[1] + 0", "1*Scalar z + 0"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("s = Add (n, two1) y = Expand (five, s)", [5, 5]),
+        ("s = Add (n, three1) y = Expand (even, s)", [2, 5, 8]),
+        ("s = Sub (n, two1) y = Expand (five, s)", None),
+        ("s = Concat <axis = 0> (v, two1) y = Expand (five, s)", None),
+    ],
+    ids=["a number", "a vector", "less than none", "what nothing tells"],
+)
+def test_a_size_by_what_two_counters_of_a_loop_differ(
+    nodes: str, expected: list[int] | None
+) -> None:
+    """Only who follows the loop knows it: no type tells it."""
+    nodes = f"three1 = Identity (three2) d = Sub (k, l) n = Unsqueeze (d, zero1) {nodes}"
+    text = TEXT.replace("int64[1] two1", "int64[1] three2 = {3}, int64[1] two1")
+    model = ir.from_onnx_text(text % nodes)
+    counters = {v: (Linear.of(ITERATION),) for v in model.graph.inputs if v.name in ("k", "l")}
+    y = next(v for node in model.graph for v in node.outputs if v.name == "y")
+    found = Evaluator(type_values(model, proven=True), known=counters).of(y)
+    assert expected == (None if found is None else [n.number for n in found])

@@ -6,6 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.numbers.evaluate import Evaluator
+from passes.numbers.folding import Folder
 from passes.numbers.integers import Entry
 from passes.typing import type_values
 
@@ -58,3 +59,23 @@ def test_what_is_read(name: str) -> None:
         assert [atom.vector.name, atom.position.number, factor] == [*expected, 1]
     else:
         assert [n.number for n in found] == expected
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [
+        ("t = Slice (v, one, two) y = Squeeze (t, zero)", True),
+        ("t = Slice (v, one, two) c = Cast <to = 6> (t) y = Squeeze (c, zero)", True),
+        ("y = Slice (v, one, two)", False),
+        ("t = Slice (v, one, two) y = Neg (t)", False),
+    ],
+    ids=["squeezed", "cast and squeezed", "given", "computed with"],
+)
+def test_an_entry_without_which_the_graph_fails_is_there(text: str, is_read: bool) -> None:
+    """A place of a vector of any length, for who may ask nothing when the model runs."""
+    model = ir.from_onnx_text(TEXT % text)
+    *_, node = model.graph
+    found = Folder(type_values(model, proven=True)).of(node.outputs[0]) or ()
+    atoms = [atom for number in found for atom in number.atoms()]
+    assert any(isinstance(atom, Entry) for atom in atoms) == is_read

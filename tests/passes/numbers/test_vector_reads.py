@@ -105,3 +105,16 @@ def test_number_at(name: str) -> None:
     )
     found = number_at(evaluator, y, place)
     assert (None if found is None else describe(found)) == expected
+
+
+@pytest.mark.parametrize(("joins", "expected"), [(31, "2"), (400, None)])
+def test_what_is_joined_again_and_again_is_followed_some_of_the_way(
+    joins: int, expected: str | None
+) -> None:
+    lines = " ".join(f"y{n + 1} = Concat <axis = 0> (y{n}, f1)" for n in range(joins))
+    lines = f"f1 = Cast <to = 7> (f) y0 = Concat <axis = 0> (two, u) {lines}"
+    model = ir.from_onnx_text(TEXT % lines)
+    (y,) = (v for node in model.graph for v in node.outputs if v.name == f"y{joins}")
+    inside = {v for node in model.graph for v in node.outputs}
+    found = number_at(Evaluator(type_values(model, proven=True), inside), y, 0)
+    assert (None if found is None else describe(found)) == expected

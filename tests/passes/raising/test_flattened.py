@@ -156,6 +156,12 @@ MISSES = {
         "rest": """i1 = Unsqueeze (i, zero1)  part = Slice (x, zero1, i1, one1)
             ps = Shape (part)  mine = Gather <axis = 0> (ps, one)""",
     },
+    "as_many_as_a_branch_says": {
+        "trips": "mine",
+        "rest": """few = Less (rows, two)
+            mine = If (few) <then_branch = yes () => (int64 m) { m = Identity (columns) },
+                else_branch = no () => (int64 m2) { m2 = Min (columns, two) }>""",
+    },
     "another_list_each_time": {"first": "other", "rest": "other = SequenceConstruct (x)"},
     "ends_early": {"more": "d = Less (j, one)", "goes_on": "And (on2, d)"},
     "may_not_begin": {"inner_condition": "d", "rest": "d = Less (i, one)"},

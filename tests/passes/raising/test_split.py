@@ -145,6 +145,37 @@ def test_a_loop_keeps_its_recurrence_alone(name: str, dialect: str) -> None:
     assert same(before, found.model, *map(feeds, lengths)) == len(lengths)
 
 
+GROWS = """q = MatMul (e, wt)  u = Sigmoid (q)  v = Mul (u, e)  h = Tanh (s)
+            joined = Concat <axis = 0> (h, v)  s2 = {} (joined)
+            l = Exp (s2)  d = Sin (l)  m = Cos (d)  y = ReduceSum <keepdims = 0> (m)"""
+READS_SOME = """{}  n2 = Exp (n1)  n3 = Log (n2)
+            h = ReduceMax <keepdims = 0> (s)  m = Mul (n3, h)  o = ReduceSum <keepdims = 0> (m)
+            g = Add (s, o)  s2 = Tanh (g)  l = MatMul (s2, wt)  d = Relu (l)  y = Softmax (d)"""
+ONE_SIDE = {
+    "behind it stays what reads tensors of any length": (
+        GROWS.format("Identity"), "float[K]", "float", {"MatMul", "Sigmoid"}, {"Sin", "Cos"},
+    ),
+    "behind it stays what reads tensors of any rank": (
+        GROWS.format("Squeeze"), "float[K]", "float", {"MatMul", "Sigmoid"}, {"Sin", "Cos"},
+    ),
+    "in front of it stays what yields as many as there are": (
+        READS_SOME.format("n1 = Compress <axis = 0> (e, pe)"), "float[4]", "float[4]",
+        {"MatMul", "Softmax"}, {"Compress", "Log"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_SIDE)
+def test_what_cannot_leave_on_one_side_keeps_nothing_on_the_other(name: str) -> None:
+    body, state, collected, moved, stays = ONE_SIDE[name]
+    text = loop("counted", state, body, "b", collected=collected, prepare=PREPARE)
+    before = model(text.replace("float[K] s2", "s2"))
+    found = read(before)
+    left = operators_in_loops(found.model)
+    assert (found.loops, left & {*moved, *stays}) == (1, stays)
+    assert same(before, found.model, *map(feeds, LENGTHS[:-1])) == len(LENGTHS) - 1
+
+
 def operators_in_loops(given: object) -> set[str]:
     """Return the operators in the bodies of all Loops and Scans of the main graph."""
     nodes = given.graph.node  # type: ignore[attr-defined]

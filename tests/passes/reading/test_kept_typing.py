@@ -10,7 +10,13 @@ import pytest
 from passes.graph.builder import Builder
 from passes.reading import kept_typing
 from passes.reading.kept_typing import KeptTyping
-from passes.runtimes import Authored, LoopStatesPass, OneBranchPass, SidestepDefectsPass
+from passes.runtimes import (
+    Authored,
+    ElementSymbolsPass,
+    LoopStatesPass,
+    OneBranchPass,
+    SidestepDefectsPass,
+)
 
 pytestmark = pytest.mark.quick
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
@@ -69,3 +75,14 @@ def test_the_last_passes_type_a_model_once(inferred: list[ir.Model]) -> None:
     LoopStatesPass(written, typing)(model)
     SidestepDefectsPass(authored=written, typing=typing)(model)
     assert inferred == [model]
+
+
+def test_a_sequence_of_hidden_type_has_a_type_for_the_passes_behind() -> None:
+    model = ir.from_onnx_text(f"""{HEADER} g (seq(float[H,W]) s, int64 i, int64 j) => (y) {{
+        a = SequenceAt (s, i)  b = SequenceAt (s, j)  y = Add (a, b) }}""")
+    written, typing = Authored(ir.Model(ir.Graph([], [], nodes=[]), ir_version=9)), KeptTyping()
+    assert ElementSymbolsPass(written, typing)(model).modified
+    (hidden,) = {node.inputs[0] for node in model.graph if node.op_type == "SequenceAt"}
+    assert hidden is not None
+    assert hidden is not model.graph.inputs[0]
+    assert typing.of(model).dtype(hidden) == ir.DataType.FLOAT

@@ -89,6 +89,26 @@ def test_one_shape(name: str) -> None:
     assert typing.have_one_shape(*values) is expected
 
 
+COPIED: dict[str, tuple[Dims, Dims, Dims]] = {
+    # what is known of the copy, of what it is a copy of, and of the copy then
+    "nothing of both": (None, None, None),
+    "nothing of the copy": (None, (3, S), (3, S)),
+    "nothing of the other": ((3, S), None, (3, S)),
+    "one number of each": ((3, S), (T, 4), (3, 4)),
+    "other axes": ((3, 4), (3,), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_keeps_what_is_known_of_it(name: str) -> None:
+    own, other, expected = COPIED[name]
+    copy, value = ir.Value(name="a"), ir.Value(name="b")
+    typing = _typing(copy, own)
+    typing.set(value, ValueType(FLOAT, other))
+    typing.copy({value: copy})
+    assert typing.dims(copy) == expected
+
+
 def test_what_is_a_number() -> None:
     given = (None, ir.DataType.STRING, ir.DataType.FLOAT, ir.DataType.BOOL)
     assert [is_number(dtype) for dtype in given] == [False, False, True, True]

@@ -224,6 +224,10 @@ class TestUsage:
         [
             ("optimize in.onnx out.onnx --seed -1", "-1 is less than 0"),
             ("run in.onnx --seed -1", "-1 is less than 0"),
+            ("run in.onnx --seed 1.5", "argument --seed: '1.5' is no whole number"),
+            ("optimize in.onnx out.onnx --verify x", "--verify: 'x' is no whole number"),
+            ("optimize in.onnx out.onnx --atol x", "argument --atol: 'x' is no number"),
+            ("bench in.onnx --min-speedup x", "argument --min-speedup: 'x' is no number"),
             ("explain ", "the name of the file is empty"),
         ],
     )

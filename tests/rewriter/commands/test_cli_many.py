@@ -254,6 +254,17 @@ class TestExplainMany:
         assert table["maps"] == ["1", "fused", "-"]
         assert "Relu" not in table  # one in each
 
+    def test_each_model_that_does_not_reach_the_target_is_named(
+        self, folder: Path, capsys: Capture
+    ) -> None:
+        names = [folder / "rows.onnx", folder / "deep" / "ragged.onnx", folder / "again.onnx"]
+        shutil.copy(names[1], names[2])
+        assert seqmap("explain", *names, "--require", "loop-free") == 4
+        told = capsys.readouterr().err.splitlines()
+        wanted = "target onnxruntime and loop-free not reached: "
+        for name, line in zip(names[1:], told, strict=True):
+            assert line.startswith(f"seqmap: error: {name}: {wanted}"), line
+
     def test_a_pattern_stands_for_its_models(self, folder: Path, capsys: Capture) -> None:
         (folder / "rows.onnx.data").write_text("weights")
         assert seqmap("explain", folder / "*.onnx*") == 0

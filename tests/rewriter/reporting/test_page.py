@@ -129,8 +129,8 @@ def test_the_page_is_balanced_and_says_what_the_text_says() -> None:
 
 def test_the_counts_say_that_of_several_forms_one_runs() -> None:
     for decision, told in (
-        (Decision("m", "Loop", Verdict.GUARDED), "all branches counted, of which one runs"),
-        (Decision("m", "Loop", Verdict.FISSIONED, few=3), "all branches counted, of which one"),
+        (Decision("m", "Loop", Verdict.GUARDED), "all branches counted, though one runs"),
+        (Decision("m", "Loop", Verdict.FISSIONED, few=3), "all branches counted, though one runs"),
         (Decision("m", "Loop", Verdict.FISSIONED), "in the new model, branches included"),
     ):
         assert told in Page(Report([decision], OperatorCounts(), OperatorCounts()).to_html()).text

@@ -198,6 +198,23 @@ class TestOptimizeMany:
         assert seqmap("optimize", folder / "rows.onnx", other, tmp_path / "out") == 1
         assert "two models would go to" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("written", [[], ["plain.onnxtxt"]])
+    def test_no_folder_is_left_empty(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[str]
+    ) -> None:
+        out = tmp_path / "out"
+
+        def interrupted(*_: object) -> None:
+            assert (out / "deep").is_dir()
+            for name in written:
+                (out / name).touch()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(many, "run_each", interrupted)
+        assert seqmap("optimize", folder, out) == 130
+        assert [path.name for path in out.rglob("*")] == written
+        assert out.exists() is bool(written)
+
     def test_a_file_is_no_folder(self, folder: Path, tmp_path: Path, capsys: Capture) -> None:
         taken = write(tmp_path / "taken.onnx", ROWS)
         assert seqmap("optimize", folder, taken) == 1

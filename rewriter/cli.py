@@ -43,7 +43,10 @@ COMMANDS = {
     "demo": "rewrite, verify and run four models; onnxruntime refuses most of them as they are",
 }
 """Each command and what it does. Its module, of the same name, is imported when it is used."""
-_STATUSES = "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached"
+_STATUSES = (
+    "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached, "
+    "130 Ctrl-C"
+)
 _SHORT = "seqmap IN.onnx OUT.onnx is short for seqmap optimize IN.onnx OUT.onnx;"
 _REPEATED = (
     "if an option is repeated the last value wins; --uniform, --input-shape, --require, --rules "

@@ -45,7 +45,7 @@ class Target:
         kernels: The table of the kernels of its device, by which placement is predicted; empty
             where it has no device beside the host, or none is known.
         unrun: Why no backend runs a model for this target; empty where one does.
-        rather_without_if: Whether it refuses an If of whose results it knows no rank; a model
+        rather_without_if: Whether it refuses an If with a result of unknown rank; a model
             without the Ifs that a rewrite adds is preferred then, where there is one.
         release_of: The target that it is an older release or another setting of, which remedies
             name in its place; empty for a target of its own.
@@ -140,7 +140,7 @@ _ROWS = (
         kernels="migraphx",
     ),
     # OpenVINO lowers some sequences at import, but only in certain patterns; it refuses an If
-    # whose results it knows no rank of.
+    # with a result of unknown rank.
     Target(
         "openvino",
         loop=True,

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx_ir import AttributeType
 
 from passes.graph.drafts import Memo, drop_uses, note
-from passes.graph.graphs import node_paths, reads_of, recorded_path
+from passes.graph.graphs import COPIED_KEY, node_paths, reads_of, recorded_path
 
 __all__ = [
     "BATCHED_KEY",
@@ -120,7 +120,8 @@ class Builder:
     @classmethod
     def at(cls, node: ir.Node) -> Builder:
         """Return a builder of what takes the place of a node, or stands beside it."""
-        return cls(node.name or node.op_type)
+        copied = node.meta.get(COPIED_KEY)
+        return cls(copied or given_path(node, node.name or node.op_type))
 
     def node(
         self,

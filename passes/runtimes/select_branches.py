@@ -9,7 +9,7 @@ from passes.batching.absent_rows import put_row_of_zeros, reads_one_place
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.table import Row, find, may_draw
 from passes.carried.common.masks import neutral_of
-from passes.graph.builder import Builder
+from passes.graph.builder import ORIGIN_KEY, Builder, given_path
 from passes.graph.graphs import (
     default_opset,
     graphs_inside,
@@ -120,13 +120,18 @@ def hindrance(node: ir.Node, typing: Typing, opset: int, *, holds_reads: bool = 
             _fails_on_nothing(inner, typing) or (holds_reads and reads_one_place(inner, typing))
         )
         if not is_held and not runs_anywhere(inner, typing, opset):
-            path = recorded_path(inner) or inner.name
-            name = f"{path} ({inner.op_type})" if path else inner.op_type
-            return f"{name} could fail where its branch is not taken"
+            return f"{_told(inner)} could fail where its branch is not taken"
     pairs = zip(node.outputs, *(graph.outputs for graph in graphs), strict=True)
     unlike = (out for out, one, other in pairs if not _can_choose(one, other, typing, opset))
     first = next(unlike, None)
     return "" if first is None else f"its branches may yield different kinds of '{first.name}'"
+
+
+def _told(node: ir.Node) -> str:
+    """Name a node: one that was written is called by the node that it stands for."""
+    path = given_path(node, node.name or "")
+    is_given = recorded_path(node) or ORIGIN_KEY not in node.metadata_props
+    return f"{path} ({node.op_type})".strip() if is_given else path
 
 
 def _is_number(value: ir.Value | None, typing: Typing, opset: int) -> bool:

@@ -88,6 +88,7 @@ def _named(paths: list[Path]) -> list[Path]:
 
 
 def _compare(args: argparse.Namespace, console: Console) -> int:
+    """Print what several models hold, side by side; name those that do not reach the target."""
     if args.raised or args.report:
         console.error("--raised and --report are for one model: name one")
         return 2
@@ -101,10 +102,10 @@ def _compare(args: argparse.Namespace, console: Console) -> int:
     names = [str(path) for path in args.models]
     console.record["reports"] = dict(zip(names, records, strict=True))
     console.table([("", *names), *_rows(records)])
-    for report in reports_:
-        if not report.reached:
-            raise TargetError(report)
-    return 0
+    blocked = [(name, one) for name, one in zip(names, reports_, strict=True) if not one.reached]
+    for name, report in blocked:
+        console.error(f"{name}: {TargetError(report).on_command_line()}")
+    return TargetError.exit_status if blocked else 0
 
 
 def _rows(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:

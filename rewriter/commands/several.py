@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 
 from passes.errors import RewriteError
@@ -46,12 +48,25 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     for place in places:
         if places.count(place) > 1:
             raise RewriteError(f"two models would go to {args.output / place}: name one folder")
-    every = [_one(args, path, args.output / place) for path, place in found.items()]
-    with console.progress("optimizing") as move:
+    with _kept_if_filled(args.output), console.progress("optimizing") as move:
+        every = [_one(args, path, args.output / place) for path, place in found.items()]
         records = many.run_each(every, args.jobs, many.counted(found, move))
     rows: list[tuple[str, ...]] = [("model", "maps", "left", "verified", "result")]
     rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
     return scan.say_summary(list(found), records, rows, console)
+
+
+@contextlib.contextmanager
+def _kept_if_filled(output: Path) -> Iterator[None]:
+    """Remove folders in which nothing was written, where the outermost one is new."""
+    is_new = not output.exists()
+    try:
+        yield
+    finally:
+        inner = (path for path in output.rglob("*") if path.is_dir())
+        for folder in [*sorted(inner, reverse=True), output] if is_new else []:
+            with contextlib.suppress(OSError):  # it holds a model, or was never made
+                folder.rmdir()
 
 
 def _one(args: argparse.Namespace, path: Path, output: Path) -> argparse.Namespace:

@@ -47,7 +47,7 @@ def backend(text: str) -> str:
 
 def count(text: str) -> int:
     """Read a number of at least one."""
-    number = int(text)
+    number = _whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return number
@@ -70,7 +70,7 @@ def budget(text: str) -> Budget:
 
 def seed(text: str) -> int:
     """Read a number of at least zero."""
-    number = int(text)
+    number = _whole(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text} is less than 0")
     return number
@@ -78,7 +78,7 @@ def seed(text: str) -> int:
 
 def tolerance(text: str) -> float:
     """Read a tolerance."""
-    number = float(text)
+    number = _number(text)
     if not number >= 0:
         raise argparse.ArgumentTypeError(f"{text} is no tolerance, give a number from 0")
     return number
@@ -86,10 +86,24 @@ def tolerance(text: str) -> float:
 
 def ratio(text: str) -> float:
     """Read a finite number above zero."""
-    number = float(text)
+    number = _number(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is no ratio, give a number above 0")
     return number
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
 
 
 def input_shape(text: str) -> tuple[str, Dims]:

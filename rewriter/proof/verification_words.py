@@ -90,7 +90,7 @@ def shape_remedy(specs: Sequence[InputSpec]) -> str:
     what = "the elements of " if spec.is_sequence else ""
     why = f"the shape of {what}{spec.name!r}"
     if spec.dims is None:
-        why += ", of which not even the rank is declared,"
+        why += ", where not even the rank is declared,"
     return f"promise {why} with --input-shape {spec.name}={dims}"
 
 

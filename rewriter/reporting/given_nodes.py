@@ -68,6 +68,17 @@ def with_given_paths(blocked: Sequence[Unreached], given: Mapping[str, str]) -> 
 
 
 def _first(given: Mapping[str, str], path: str) -> str:
-    """Return the path of the node that a node is a copy of, its own where it is none."""
-    known = _NUMBERED.sub("", path)
-    return known if path not in given and known in given else path
+    """Return a path in the model as given: of a copy of a node, or of what a copy holds, its own.
+
+    Args:
+        given: The operators of all nodes of that model, by their paths.
+        path: A path, or any other word, which stays.
+    """
+    outer, inner = path, ""
+    while outer and outer not in given:
+        known = _NUMBERED.sub("", outer)
+        if known in given:
+            return known + inner
+        outer, slash, name = outer.rpartition("/")
+        inner = f"{slash}{name}{inner}"
+    return path

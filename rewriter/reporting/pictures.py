@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import onnx_ir as ir
@@ -118,20 +118,28 @@ def pictures(
     """
     paths = node_paths(model)
     origins = {node: node.metadata_props.get(ORIGIN_KEY, path) for node, path in paths.items()}
+    drawn = [decision.path for decision in decisions if decision.path in given]
+    cores: dict[str, list[ir.Node]] = {path: [] for path in drawn}
+    for node, at in origins.items():
+        for path in _with_outer(at):
+            if path in cores:
+                cores[path].append(node)
     found = []
-    for decision in decisions:
-        before = given.get(decision.path)
-        if before is None:
-            continue
-        below = f"{decision.path}/"
-        core = {n for n, at in origins.items() if at == decision.path or at.startswith(below)}
+    for path in drawn:
+        before, core = given[path], cores[path]
         inner = {one for node in core for one in walk_nodes([node]) if one is not node}
         tops = [node for node in core if node not in inner]
-        tops.sort(key=list(paths).index)
         drawing = _Drawing(len(paths))
         after = drawing.region(tops) if tops else drawing.between(model.graph, before.ends)
-        found.append(Picture(decision.path, before, after))
+        found.append(Picture(path, before, after))
     return tuple(found)
+
+
+def _with_outer(path: str) -> Iterator[str]:
+    """Yield a path and those of all that it stands in."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 class _Drawing:

@@ -137,7 +137,7 @@ def _tiles(record: Record, bench: Bench | None) -> str:
     proof = record["verification"]
     verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "none"
     several = any(one["few"] or one["verdict"] == "guarded" for one in record["maps"])
-    branches = "all branches counted, of which one runs" if several else "branches included"
+    branches = "all branches counted, though one runs" if several else "branches included"
     tiles = [
         ("maps", ", ".join(counts) or "none"),
         (f"inputs verified{told_failing(proof) if proof else ''}", verified),

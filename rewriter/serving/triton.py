@@ -229,8 +229,8 @@ def _output(
     if sequence.form == "packed":
         if value.dtype == ir.DataType.STRING:
             raise RewriteError(
-                f"output {name!r} holds texts of a length of its own for each sample, and Triton "
-                "scatters numbers only: yield numbers, or texts of one shape"
+                f"output {name!r} holds strings whose shape differs from sample to sample, and "
+                "Triton scatters numbers only: yield numbers, or strings of one shape"
             )
         (lengths,) = (one for one in model.graph.outputs if one.name == sequence.lengths)
         source = source_of(lengths, passed)

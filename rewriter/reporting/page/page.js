@@ -7,7 +7,7 @@
     if (parent) parent.appendChild(element);
     return element;
   };
-  const HEAD = 22;
+  const HEAD = 22, STUB = 6;
 
   // Lays out one level; a box is laid out first and is one node of the level around it.
   function layout(nodes, edges) {
@@ -27,10 +27,27 @@
     }
     for (const [from, to] of edges) graph.setEdge(String(from), String(to));
     dagre.layout(graph);
+    for (const edge of graph.edges()) route(graph, edge);
     const size = graph.graph();
     const big = (value) => (Number.isFinite(value) ? value : 40);
     const width = withBends(graph, big(size.width));
     return { graph, inner, nodes, edges, width, height: big(size.height) };
+  }
+
+  // An edge leaves a node straight down and enters one from above, past its whole row: dagre's
+  // lines aim at the middle of a node and may run behind those that stand beside it.
+  function route(graph, edge) {
+    const [from, to] = [graph.node(edge.v), graph.node(edge.w)];
+    const points = graph.edge(edge).points.slice(1, -1);
+    const end = (node, near, side) => {
+      const half = Math.max(0, node.width / 2 - 10);
+      const x = Math.min(node.x + half, Math.max(node.x - half, near.x));
+      const row = graph.nodes().map((id) => graph.node(id)).filter((one) => Math.abs(one.y - node.y) < 1);
+      const tallest = Math.max(...row.map((one) => one.height));
+      return [node.height / 2, tallest / 2 + STUB].map((away) => ({ x, y: node.y + side * away }));
+    };
+    const [first, below] = end(from, points[0], 1), [last, above] = end(to, points[points.length - 1], -1);
+    graph.edge(edge).points = [first, below, ...points, above, last];
   }
 
   // dagre's width is that of the nodes: an edge may go around them, left of 0 too.

@@ -211,7 +211,7 @@ class TestUsage:
             ("explain - -", "seqmap explain: error: - is standard input, which is read once"),
             ("validate - -", "- is standard input, which is read once; name a file"),
             ("optimize a b --verify 0", "0 is less than 1"),
-            ("optimize a b --verify many", "invalid count value: 'many'"),
+            ("optimize a b --verify many", "'many' is no whole number"),
             ("optimize a b --verify 3 --no-verify", "not allowed with argument"),
             ("optimize a b --atol nan", "nan is no tolerance"),
             ("optimize a b --rtol -1", "-1 is no tolerance"),

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -160,11 +161,44 @@ class TestOverwriting:
         assert sorted(os.listdir(tmp_path)) == ["in.onnx", "out.onnx", "real.onnx"]
 
 
+class TestCtrlC:
+    """Behind the first pass: in the middle of rewriting, verifying or timing."""
+
+    @pytest.mark.long
+    @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+    @pytest.mark.parametrize("words", ["optimize in.onnx out.onnx", "bench in.onnx --plot o.svg"])
+    def test_nothing_is_left_behind(self, tmp_path: Path, words: str) -> None:
+        place, temporary = tmp_path / "place", tmp_path / "temporary"
+        place.mkdir()
+        temporary.mkdir()
+        write(place / "in.onnx", ROWS)
+        path = os.pathsep.join(filter(None, sys.path))
+        running = subprocess.Popen(
+            [sys.executable, "-m", "rewriter.cli", *words.split(), "-v"],
+            cwd=place,
+            env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert running.stderr is not None
+        assert "Pass: " in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        printed, told = running.communicate(timeout=60)
+        # Python ends itself by the signal where it came in what a string defines.
+        assert running.returncode in (130, -signal.SIGINT)
+        assert told.splitlines()[-1] == "seqmap: error: interrupted"
+        assert "Traceback" not in told + printed
+        assert os.listdir(place) == ["in.onnx"]
+        # Not ours: what onnxruntime notes of its session.
+        assert set(os.listdir(temporary)) <= {".ses"}
+
+
 class TestOutput:
     def test_a_reader_that_goes_away_loses_nothing(self, tmp_path: Path) -> None:
         source, out = write(tmp_path / "in.onnx", ROWS), tmp_path / "out.onnx"
         running = subprocess.Popen(
-            [sys.executable, "-m", "rewriter.cli", "optimize", source, out],
+            [sys.executable, "-m", "rewriter.cli", "optimize", source, out, "--verify", "1"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -224,6 +258,10 @@ class TestUsage:
         [
             ("optimize in.onnx out.onnx --seed -1", "-1 is less than 0"),
             ("run in.onnx --seed -1", "-1 is less than 0"),
+            ("run in.onnx --seed 1.5", "argument --seed: '1.5' is no whole number"),
+            ("optimize in.onnx out.onnx --verify x", "--verify: 'x' is no whole number"),
+            ("optimize in.onnx out.onnx --atol x", "argument --atol: 'x' is no number"),
+            ("bench in.onnx --min-speedup x", "argument --min-speedup: 'x' is no number"),
             ("explain ", "the name of the file is empty"),
         ],
     )

@@ -198,6 +198,23 @@ class TestOptimizeMany:
         assert seqmap("optimize", folder / "rows.onnx", other, tmp_path / "out") == 1
         assert "two models would go to" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("written", [[], ["plain.onnxtxt"]])
+    def test_no_folder_is_left_empty(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[str]
+    ) -> None:
+        out = tmp_path / "out"
+
+        def interrupted(*_: object) -> None:
+            assert (out / "deep").is_dir()
+            for name in written:
+                (out / name).touch()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(many, "run_each", interrupted)
+        assert seqmap("optimize", folder, out) == 130
+        assert [path.name for path in out.rglob("*")] == written
+        assert out.exists() is bool(written)
+
     def test_a_file_is_no_folder(self, folder: Path, tmp_path: Path, capsys: Capture) -> None:
         taken = write(tmp_path / "taken.onnx", ROWS)
         assert seqmap("optimize", folder, taken) == 1
@@ -253,6 +270,17 @@ class TestExplainMany:
         assert table["SequenceMap"] == ["1", "0"]
         assert table["maps"] == ["1", "fused", "-"]
         assert "Relu" not in table  # one in each
+
+    def test_each_model_that_does_not_reach_the_target_is_named(
+        self, folder: Path, capsys: Capture
+    ) -> None:
+        names = [folder / "rows.onnx", folder / "deep" / "ragged.onnx", folder / "again.onnx"]
+        shutil.copy(names[1], names[2])
+        assert seqmap("explain", *names, "--require", "loop-free") == 4
+        told = capsys.readouterr().err.splitlines()
+        wanted = "target onnxruntime and loop-free not reached: "
+        for name, line in zip(names[1:], told, strict=True):
+            assert line.startswith(f"seqmap: error: {name}: {wanted}"), line
 
     def test_a_pattern_stands_for_its_models(self, folder: Path, capsys: Capture) -> None:
         (folder / "rows.onnx.data").write_text("weights")

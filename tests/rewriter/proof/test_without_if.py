@@ -83,7 +83,7 @@ ZOO = sorted((*MODELS.glob("text/*.onnxtxt"), *MODELS.glob("exported/*.onnx")))
 
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
 def test_what_an_if_of_ours_yields_has_a_rank(path: pathlib.Path) -> None:
-    """OpenVINO refuses an If of whose results it knows no rank."""
+    """OpenVINO refuses an If with a result of unknown rank."""
     given = take(path).model
     own = {node.name for graph in all_graphs(given) for node in graph if node.op_type == "If"}
     try:

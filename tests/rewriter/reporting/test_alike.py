@@ -10,7 +10,9 @@ import pytest
 import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.model_files.model_facts import OperatorCounts
+from rewriter.reporting.given_nodes import with_given_paths
 from rewriter.reporting.report import Report
+from rewriter.target_table import Unreached
 
 
 def report(*forms: str) -> Report:
@@ -153,5 +155,24 @@ def test_what_is_left_of_a_function_that_is_called_often_is_told_once() -> None:
     found = "local_domain.knn_imputer_column/Opset-N8 (If): target portable rules out If; "
     blamed = "local_domain.knn_imputer_column_nan_found/Opset-N12 (Gather) could fail where its"
     assert sum(line.startswith(f"{found}{blamed}") for line in left) == 1
-    assert "and 4 more for this reason: 4 If" in left
+    assert left.count("and 4 more for this reason: 4 If") == 2
+    written = "/then_branch/knn_imputer_column_all_nan_0/Opset-N32_1 could fail where its branch"
+    assert sum(written in line for line in left) == 1
     assert "N8_1" not in text
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("If_1", "If_1"),
+        ("If_1_3", "If_1"),
+        ("If_1/then_branch/call_2", "If_1/then_branch/call"),
+        ("If_1/then_branch/call_2/Mul_1", "If_1/then_branch/call/Mul_1"),
+        ("If_1/then_branch/new_2", "If_1/then_branch/new_2"),
+        ("step_4", "step_4"),
+    ],
+)
+def test_a_copy_is_named_as_the_model_as_given_does(word: str, told: str) -> None:
+    given = {"If_1": "If", "If_1/then_branch/call": "f"}
+    (left,) = with_given_paths([Unreached(word, "If", f"for {word} (Mul), since", "")], given)
+    assert (left.node, left.reason) == (told, f"for {told} (Mul), since")

@@ -45,6 +45,21 @@ const sticksOut = (edge) => {
   const [inner, outer] = [edge, edge.ownerSVGElement].map(one => one.getBoundingClientRect());
   return inner.left < outer.left - 1 || inner.right > outer.right + 1;
 };
+// Edges that run behind a node of their level: places on them inside of its rectangle.
+const hidden = () => {
+  let count = 0;
+  for (const edge of document.querySelectorAll("svg.graph path.edge")) {
+    const beside = [...edge.parentElement.children].filter(one => one.matches("g.node"));
+    const inner = beside.map(one => {
+      const [x, y] = one.getAttribute("transform").match(/-?[0-9.]+/g).map(Number);
+      const size = name => Number(one.querySelector("rect").getAttribute(name));
+      return [x + 1, y + 1, x + size("width") - 1, y + size("height") - 1];
+    });
+    const steps = Array.from({ length: 200 }, (_, i) => edge.getPointAtLength(edge.getTotalLength() * i / 199));
+    count += steps.some(at => inner.some(([l, t, r, b]) => l < at.x && at.x < r && t < at.y && at.y < b));
+  }
+  return count;
+};
 for (const one of all) one.open = false;
 const folded = isWide();
 for (const one of all) one.open = true;
@@ -53,6 +68,7 @@ window.seen = {
   failures,
   wide: [folded, isWide()],
   folds: all.map(one => { const low = height(one, false); return height(one, true) > low; }),
+  hidden: hidden(),
   cut: [...document.querySelectorAll("svg.graph path.edge")].filter(sticksOut).length,
   graphs: document.querySelectorAll("svg.graph").length,
   nodes: [...document.querySelectorAll("svg.graph g.node > text")].map(one => one.textContent),
@@ -113,8 +129,8 @@ def test_the_page_is_balanced_and_says_what_the_text_says() -> None:
 
 def test_the_counts_say_that_of_several_forms_one_runs() -> None:
     for decision, told in (
-        (Decision("m", "Loop", Verdict.GUARDED), "all branches counted, of which one runs"),
-        (Decision("m", "Loop", Verdict.FISSIONED, few=3), "all branches counted, of which one"),
+        (Decision("m", "Loop", Verdict.GUARDED), "all branches counted, though one runs"),
+        (Decision("m", "Loop", Verdict.FISSIONED, few=3), "all branches counted, though one runs"),
         (Decision("m", "Loop", Verdict.FISSIONED), "in the new model, branches included"),
     ):
         assert told in Page(Report([decision], OperatorCounts(), OperatorCounts()).to_html()).text
@@ -374,7 +390,7 @@ def test_a_browser_draws_every_node_at_every_width(tmp_path: Path, name: str) ->
     assert [seen["width"] for seen in frames_seen] == list(WIDTHS)
     for seen in frames_seen:
         assert (seen["failures"], seen["wide"]) == ([], [False, False])
-        assert seen["cut"] == 0
+        assert (seen["cut"], seen["hidden"]) == (0, 0)
         assert seen["folds"]
         assert all(seen["folds"])
         assert sorted(seen["nodes"]) == labels

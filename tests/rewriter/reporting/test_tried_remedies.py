@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pathlib
 import pickle
+import time
+import types
 from typing import Any
 
 import numpy as np
@@ -258,3 +261,14 @@ def test_images_of_any_size_leave_as_tensors_where_their_map_is_fused() -> None:
         optimize(parse(IMAGES), tensor_io=True)
     fused = optimize(parse(IMAGES), tensor_io=True, strategy="fuse")
     assert "Loop" not in {node.op_type for node in fused.graph.node}
+
+
+@pytest.mark.parametrize(("clock", "found"), [("perf_counter", True), ("thread_time", False)])
+def test_what_else_runs_on_the_machine_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch, clock: str, found: bool
+) -> None:
+    ticks = itertools.count(step=1000)
+    fake = {"perf_counter": time.perf_counter, "thread_time": time.thread_time}
+    fake[clock] = lambda: float(next(ticks))
+    monkeypatch.setattr(tried_remedies, "time", types.SimpleNamespace(**fake))
+    assert bool(offered(RAGGED)) is found

@@ -275,7 +275,7 @@ def test_what_cannot_be_packed_is_refused(packed: dict[str, str], message: str) 
         (TOTALLED, "output 'y' is not proven to keep samples apart.*Softmax_1' .Softmax. may mix"),
         (IMAGES, "input 'xs' may differ along other axes than the first"),
         (TENSORS, "takes no sequence as a tensor, so there is nothing to batch"),
-        (PARTED.replace("KIND", "string"), "output 'ys' holds texts of a length of its own"),
+        (PARTED.replace("KIND", "string"), "output 'ys' holds strings whose shape differs"),
         (
             PARTED.replace("KIND", "bfloat16"),
             "'xs' is of type BFLOAT16, which Triton does not pass",

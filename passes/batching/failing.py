@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import onnx_ir as ir
 
 from passes.batching import table
+from passes.batching.scale_fits import QUANTIZING, scale_fits
 from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.graph.made import (
@@ -125,6 +126,8 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     if node.op_type == "CumSum":
         axis, rank = constant_value(node.inputs[1]), typing.rank(node.outputs[0])
         return axis is not None and rank is not None and -rank <= int(axis) < rank
+    if node.op_type in QUANTIZING:
+        return scale_fits(node, typing)
     if node.op_type == "ReverseSequence":
         return _reverses_whole_axis(node, typing)
     return node.op_type == "Range" and _counts_dimension(node, typing)

@@ -13,7 +13,7 @@ import pytest
 
 import rewriter
 from tests.passes.batching.harness import Operand
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+from tests.passes.batching.ragged import RaggedCase, prove_declined, prove_ragged, ragged
 
 BODIES = {
     "concat": "y = Concat <axis = 0> (x, x)",
@@ -59,6 +59,11 @@ TOKENS = [
             ragged(dtype=np.int64, low=0, high=2.9),
         ),
         ("short ones", "pool_int64s = [7, 1, 2, 2, 1, 1, 1]", ragged(dtype=np.int32, low=0)),
+        (
+            "rows",
+            "pool_int64s = [0, 1, 2, 0, 1, 1, 1]",
+            ragged(3, dtype=np.int64, low=0, high=2.9, lengths=(2, 1, 3)),
+        ),
         ("words", 'pool_strings = ["", "a", "d", "a", "bc", "", "d"]', WORDS),
     )
 ]
@@ -68,6 +73,14 @@ TOKENS = [
 @pytest.mark.parametrize("case", TOKENS, ids=str)
 def test_tokens_are_counted(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch, lacks=("If", "Loop"))
+
+
+def test_rows_of_tokens_that_differ_in_length_stay_in_a_loop() -> None:
+    x = ragged(2, dtype=np.int64, low=0, high=2.9, lengths=(2, 1, 3))
+    text = (
+        f"t = Transpose (x) y = TfIdfVectorizer <{GRAMS}, pool_int64s = [0, 1, 2, 0, 1, 1, 1]> (t)"
+    )
+    prove_declined(RaggedCase("columns", text, {"x": x}), "TfIdfVectorizer ragged")
 
 
 def test_tokens_are_counted_in_a_loop_where_one_sample_is_long() -> None:

@@ -19,6 +19,7 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
+from passes.graph.passed_lengths import checks_passed_lengths
 from passes.reading.integers import Atom, Dim, Greatest, Least, Length, Linear
 from passes.typing import Typing, ValueType
 
@@ -103,7 +104,7 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     """
     if not is_default_domain(node):
         return False
-    if is_total(node, 1 << 20, typing.__getitem__):
+    if is_total(node, 1 << 20, typing.__getitem__) or checks_passed_lengths(node):
         return True
     if node.op_type == "If":
         return _is_one_flag(node, typing) and all(

@@ -44,6 +44,7 @@ ALONE = {
     "onnx.reference": {
         "rewriter/backends/reference.py",
         "rewriter/evaluator/reference.py",
+        "rewriter/evaluator/reference_edges.py",
         "rewriter/evaluator/reference_recurrent.py",
         "rewriter/evaluator/reference_operator.py",
         "rewriter/evaluator/reference_ops.py",

@@ -12,6 +12,7 @@ from passes.batching.failing import cannot_fail
 from passes.batching.known_places import writes_known_places
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.graph.made import optional_operand
+from passes.graph.passed_lengths import checks_passed_lengths
 from passes.numbers.folding import Folder
 from passes.typing import Typing
 from passes.typing.needed_places import may_lack_place
@@ -58,6 +59,8 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
         typing: The proven typing.
         opset: Version of ONNX's operators.
     """
+    if checks_passed_lengths(node):
+        return True
     if may_lack_place(node, typing):
         return False
     if _is_computed(node, typing):

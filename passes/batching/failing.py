@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import onnx_ir as ir
 
 from passes.batching import table
+from passes.batching.scale_fits import QUANTIZING, scale_fits
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.graph.made import (
     made_by,
@@ -17,6 +18,7 @@ from passes.graph.made import (
     optional_operand,
     skip_identities,
 )
+from passes.graph.passed_lengths import checks_passed_lengths
 from passes.numbers.folding import Folder
 from passes.numbers.integers import Atom, Dim, Greatest, Least, Length, Linear
 from passes.typing import Typing, ValueType
@@ -102,7 +104,7 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     """
     if not is_default_domain(node):
         return False
-    if is_total(node, 1 << 20, typing.__getitem__):
+    if is_total(node, 1 << 20, typing.__getitem__) or checks_passed_lengths(node):
         return True
     if node.op_type == "If":
         return _is_one_flag(node, typing) and all(
@@ -125,6 +127,8 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     if node.op_type == "CumSum":
         axis, rank = constant_value(node.inputs[1]), typing.rank(node.outputs[0])
         return axis is not None and rank is not None and -rank <= int(axis) < rank
+    if node.op_type in QUANTIZING:
+        return scale_fits(node, typing)
     if node.op_type == "ReverseSequence":
         return _reverses_whole_axis(node, typing)
     return node.op_type == "Range" and _counts_dimension(node, typing)

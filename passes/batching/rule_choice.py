@@ -93,8 +93,9 @@ def choose_rule(
         Decline: There is none for this operator, or none for such operands.
     """
     if said is None:
-        name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
-        raise Decline(Code.NO_RULE, f"{name} has no rule at opset {opset}")
+        if not is_default_domain(node):
+            raise Decline(Code.NO_RULE, f"{node.domain}.{node.op_type} has no rule")
+        raise Decline(Code.NO_RULE, f"{node.op_type} has no rule at opset {opset}")
     if isinstance(said, table.Unsupported):
         raise Decline(said.code, said.reason)
     for name in _FLAGS & node.attributes.keys():

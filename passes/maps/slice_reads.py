@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.passed_lengths import mark_as_check
 from passes.maps.element_source import Read
 
 __all__ = [
@@ -61,7 +62,10 @@ def checked_sizes(builder: Builder, tensor: ir.Value, axis: int, sizes: ir.Value
     apart = builder.op("Abs", [builder.op("Sub", [total, rows])])
     # Only where that is 0 does the target have as many elements as there are sizes.
     target = builder.op("Add", [builder.op("Shape", [sizes]), apart])
-    return builder.op("Reshape", [sizes, target])
+    checked = builder.op("Reshape", [sizes, target])
+    if not axis:
+        mark_as_check(checked, tensor)
+    return checked
 
 
 @dataclasses.dataclass(frozen=True)

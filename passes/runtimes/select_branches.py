@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.absent_rows import put_row_of_zeros, reads_one_place
+from passes.batching.absent_rows import (
+    put_row_of_zeros,
+    put_zeros_behind,
+    reads_one_place,
+    reduced_along,
+)
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.table import Row, find, may_draw
 from passes.carried.common.masks import neutral_of
@@ -117,7 +122,7 @@ def hindrance(node: ir.Node, typing: Typing, opset: int, *, holds_reads: bool = 
         return "it draws random numbers"
     for inner in walk_nodes([inner for graph in graphs for inner in graph]):
         is_held = inner.graph in graphs and (
-            _fails_on_nothing(inner, typing) or (holds_reads and reads_one_place(inner, typing))
+            _fails_on_nothing(inner, typing) or (holds_reads and _can_be_held(inner, typing))
         )
         if not is_held and not runs_anywhere(inner, typing, opset):
             return f"{_told(inner)} could fail where its branch is not taken"
@@ -212,7 +217,7 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str) -> Non
             if _fails_on_nothing(inner, typing):
                 _let_reduce_nothing(builder, copy, _dtype(inner, typing))
             elif not runs_anywhere(inner, typing, opset):
-                _let_read_nothing(builder, copy, inner, flag, typing, is_first=is_first)
+                _let_be_idle(builder, copy, inner, flag, typing, is_first=is_first)
             builder.nodes.append(copy)
         made.append([(value, copy_of(values, value)) for value in graph.outputs])
     results = [
@@ -244,7 +249,12 @@ def _let_reduce_nothing(builder: Builder, node: ir.Node, dtype: ir.DataType | No
     node.replace_input_with(0, builder.op("Concat", [numbers, neutral], {"axis": 0}))
 
 
-def _let_read_nothing(
+def _can_be_held(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node can read zeros where its branch is not taken and nothing is there."""
+    return reads_one_place(node, typing) or bool(reduced_along(node, typing))
+
+
+def _let_be_idle(
     builder: Builder,
     node: ir.Node,
     old: ir.Node,
@@ -253,13 +263,18 @@ def _let_read_nothing(
     *,
     is_first: bool,
 ) -> None:
-    """Let a Gather of one place read zeros where its branch is not taken and nothing is there."""
-    rank, place = typing.rank(operand(old, 0)), typing.static_dims(operand(old, 1))
+    """Let a reduction, or a Gather of one place, read zeros where its branch is not taken."""
+    rank = typing.rank(operand(old, 0))
     assert rank is not None
-    assert place is not None
     taken = flag if is_first else builder.op("Not", [flag])
     number = builder.op("Cast", [taken], {"to": ir.DataType.INT64})
-    put_row_of_zeros(builder, node, builder.op("Reshape", [number, builder.ints(1)]), rank, place)
+    some = builder.op("Reshape", [number, builder.ints(1)])
+    if axes := reduced_along(old, typing):
+        put_zeros_behind(builder, node, some, rank, axes)
+        return
+    place = typing.static_dims(operand(old, 1))
+    assert place is not None
+    put_row_of_zeros(builder, node, some, rank, place)
 
 
 Pair = tuple[ir.Value, ir.Value]

@@ -14,6 +14,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_operator, name_of
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
+from passes.graph.passed_lengths import mark_as_lengths
 from passes.graph.splice import splice_form
 from passes.padded_views import write_padded
 from passes.promises import Promises
@@ -128,6 +129,8 @@ class TensorInputsPass(ir.passes.InPlacePass):
             shape=ir.Shape([symbol, behind - first] if is_table else [symbol]),
         )
         graph.inputs.append(beside)
+        if not is_table:
+            mark_as_lengths(beside, tensor)
         return dataclasses.replace(passed, lengths=name_of(beside)), tensor, beside
 
     def _give_back(

@@ -17,6 +17,7 @@ from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeCont
 
 from passes.errors import RewriteError
 from rewriter.evaluator.mapped_weights import mapped, with_small_weights
+from rewriter.evaluator.reference_edges import EDGE_OPERATORS
 from rewriter.evaluator.reference_loops import LOOP_OPERATORS
 from rewriter.evaluator.reference_maps import Map
 from rewriter.evaluator.reference_operator import EvaluationError, Operator, Value
@@ -196,6 +197,7 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *BASIC_OPERATORS,
     *SEQUENCE_OPERATORS,
     *LOOP_OPERATORS,
+    *EDGE_OPERATORS,
     GRU,
     LSTM,
     RNN,

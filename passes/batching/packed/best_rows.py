@@ -22,6 +22,7 @@ from passes.batching.packed.segments import (
     with_lengths_in_front,
 )
 from passes.batching.packed.spread_rows import spread
+from passes.batching.packed.widened import widened
 
 __all__ = ["best_rows", "hardmax_over_rows"]
 
@@ -40,7 +41,7 @@ def best_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     if axis != given.axis:
         left = given.axis - (0 if kept else axis < given.axis)
         return same_rows(ctx, node, [given.value], lengths, {"axis": axis}, left)
-    data = with_lengths_in_front(ctx, given)
+    data = widened(ctx, with_lengths_in_front(ctx, given))
     dtype = known_dtype(data, SUMMED)
     kind = node.op_type.removeprefix("Arg").lower()
     best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.dims), lengths)

@@ -21,6 +21,7 @@ from passes.batching.packed.fixed_length import fixed_length, joined_rows
 from passes.batching.packed.meeting import meeting
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.batching.packed.spread_rows import spread
+from passes.batching.packed.zero_points import product_beside_zero_points
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_used
 
@@ -232,6 +233,8 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     product = None
     if node.op_type == "MatMul":
         product = product_of_lengths(ctx, a, b) or product_by_own_matrix(ctx, a, b)
+    elif a.beside is None:
+        product = product_beside_zero_points(ctx, node, operands)
     if product is not None:
         return [product]
     if a.beside is not None or b.beside is not None:

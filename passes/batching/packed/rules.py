@@ -34,6 +34,8 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
 from passes.batching.packed.slicing import cuts, pads
 from passes.batching.packed.slicing.sliding import framed_rows, sliding
+from passes.batching.packed.softmax_rows import softmax_over_rows
+from passes.batching.packed.tokens import tf_idf_of_rows
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 
@@ -69,7 +71,7 @@ register_packed("CastLike", operators.cast_like_rows, since=15, any_axis=True, t
 # Along axes.
 register_packed(
     "Softmax LogSoftmax",
-    along_other_axis(segments.softmax_over_rows),
+    along_other_axis(softmax_over_rows),
     rounding=True,
     since=13,
     any_axis=True,
@@ -90,6 +92,8 @@ register_packed(
 register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14, any_axis=True)
 register_packed("Split", cuts.split_rows, any_axis=True)
 register_packed("ReverseSequence", shapes.turned_rows, any_axis=True)
+
+register_packed("TfIdfVectorizer", tf_idf_of_rows, since=9)
 
 # Matrices and images.
 register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)

@@ -23,6 +23,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.side_by_side import reduced_side_by_side
 from passes.batching.packed.spread_rows import spread
+from passes.batching.packed.widened import narrowed, widened
 from passes.decisions import Code, Decline
 from passes.numbers.integer_reads import INTEGERS
 
@@ -36,7 +37,6 @@ __all__ = [
     "reduction_of_rows",
     "reduction_rows",
     "segment",
-    "softmax_over_rows",
     "with_lengths_in_front",
 ]
 
@@ -209,11 +209,21 @@ def reduction_of_rows(
     Raises:
         Decline: The rule has none for the element type.
     """
+    wide = widened(ctx, data)
+    if op_type not in ("ReduceMax", "ReduceMin", "ReduceProd"):
+        return narrowed(ctx, _sum_of_rows(ctx, op_type, wide, lengths, others), data)
+    kind = op_type.removeprefix("Reduce").lower().replace("prod", "mul")
+    dtype, value = known_dtype(wide, SUMMED), _within(ctx, op_type, wide.value, others)
+    empty = _neutral(kind, data.dtype or dtype).astype(dtype.numpy())
+    found = segment(ctx, value, lengths, kind, dtype, _left(wide, others), empty)
+    return narrowed(ctx, found, data)
+
+
+def _sum_of_rows(
+    ctx: Context, op_type: str, data: Batched, lengths: Lengths, others: Sequence[int]
+) -> ir.Value:
+    """Reduce by a sum, see `reduction_of_rows`."""
     dims = _left(data, others)
-    if op_type in ("ReduceMax", "ReduceMin", "ReduceProd"):
-        kind = op_type.removeprefix("Reduce").lower().replace("prod", "mul")
-        dtype, value = known_dtype(data, SUMMED), _within(ctx, op_type, data.value, others)
-        return segment(ctx, value, lengths, kind, dtype, dims)
     if op_type == "ReduceLogSumExp":
         return _log_sum_exp(ctx, data, lengths, others)
     before, after = {
@@ -272,21 +282,3 @@ def _log_sum_exp(ctx: Context, data: Batched, lengths: Lengths, others: Sequence
     powers = ctx.op("Exp", [ctx.op("Sub", [data.value, spread(ctx, moved, lengths)])])
     total = segment(ctx, _within(ctx, "ReduceSum", powers, others), lengths, "add", dtype, dims)
     return ctx.op("Add", [ctx.op("Log", [total]), moved])
-
-
-def softmax_over_rows(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> Sequence[Output]:
-    """Softmax and LogSoftmax along the axis of different lengths."""
-    given, lengths = packed_data(ctx, operands)
-    data = with_lengths_in_front(ctx, given)
-    dtype, _ = known_dtype(data, FLOATS), lengths.lines  # which tell the rows of samples too
-    highest = spread(ctx, segment(ctx, data.value, lengths, "max", dtype, data.dims), lengths)
-    moved = ctx.op("Sub", [data.value, highest])
-    powers = ctx.op("Exp", [moved])
-    total = spread(ctx, segment(ctx, powers, lengths, "add", dtype, data.dims), lengths)
-    if node.op_type == "LogSoftmax":
-        value = ctx.op("Sub", [moved, ctx.op("Log", [total])])
-    else:
-        value = ctx.op("Div", [powers, total])
-    return [ctx.packed(lengths_moved_back(ctx, value, given), lengths, given.axis)]

@@ -144,6 +144,42 @@ def test_a_running_sum_goes_along_an_axis_that_is_there(text: str, safe: bool) -
     assert cannot_fail(node, type_values(model, proven=True)) is safe
 
 
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("y = DequantizeLinear (w, s, z)", True),
+        ("y = DequantizeLinear (w, s)", True),
+        ("y = DequantizeLinear <axis = 0> (w, s4, z4)", True),
+        ("y = DequantizeLinear <axis = -2> (w, s4)", True),
+        ("y = DequantizeLinear (w, s4, z4)", False),
+        ("y = DequantizeLinear <axis = 0> (w, s4, z)", False),
+        ("y = DequantizeLinear <axis = 2> (w, s4)", False),
+        ("y = DequantizeLinear (w, open)", False),
+        ("y = DequantizeLinear <axis = 0> (free, s4)", False),
+        ("y = DequantizeLinear <axis = 0, block_size = 2> (w, s4)", False),
+        ("y = DequantizeLinear <axis = 0> (b, s4, n4)", True),
+        ("y = DequantizeLinear (b, s, n1)", False),
+        ("y = DequantizeLinear (b, s, n0)", False),
+        ("y = DequantizeLinear (b, s)", True),
+        ("y = QuantizeLinear (f, s, z)", True),
+        ("y = QuantizeLinear (f, s)", True),
+        ("y = QuantizeLinear <axis = 0> (f, s4, z4)", False),
+        ("y = QuantizeLinear (f, s4, z4)", True),
+        ("y = QuantizeLinear <output_dtype = 17> (f, s)", False),
+        ("y = QuantizeLinear (f, s, n0)", False),
+    ],
+)
+def test_a_scale_fits_what_it_is_for(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (int8[4,3] w, int8[N,3] free, int32[4] b, float[N,4] f, float s, float[4] s4, float[K] open,
+           int8 z, int8[4] z4, int32 n0) => (float[P] y)
+        <int32[4] n4 = {{0, 0, 0, 0}}, int32 n1 = {{1}}> {{ {text} }}""")
+    (node,) = model.graph
+    for value in model.graph.outputs:
+        value.type = value.shape = None
+    assert cannot_fail(node, type_values(model, proven=True)) is safe
+
+
 FILLS = {
     "like a tensor": ("s = Shape (x) y = ConstantOfShape (s)", True),
     "as long as a tensor": (

@@ -44,6 +44,32 @@ CASES = [
         "s = Shape(x) c = ConstantOfShape(s) y = Concat<axis = 0>(c, m)",
         {"x": ragged(), "m": mapped((2,))},
     ),
+    *(
+        RaggedCase(
+            f"a zero point of each sample, {name}",
+            f"y = MatMulInteger(x, w, z{read})",
+            {
+                "x": ragged(*rest, dtype=np.uint8, low=0, high=255),
+                "w": shared(np.arange(-6, 6, dtype=np.int8).reshape(4, 3)),
+                "z": mapped(*(np.array(n, np.uint8) for n in (0, 7, 255))),
+                **others,
+            },
+            rtol=0,
+            atol=0,
+        )
+        for name, rest, read, others in (
+            ("alone", (4,), "", {}),
+            ("matrices", (2, 4), "", {}),
+            ("and one of the weights", (4,), ", p", {"p": shared(np.array(-3, np.int8))}),
+            ("and one of each column", (4,), ", p", {"p": shared(np.array([1, 2, -9], np.int8))}),
+        )
+    ),
+    RaggedCase(
+        "quantized as its numbers ask",
+        "q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w, z)"
+        "f = Cast<to = 1>(i) y = Mul(f, s)",
+        {"x": X, "w": shared(np.arange(-6, 6, dtype=np.int8).reshape(4, 3))},
+    ),
     RaggedCase(
         "axes that may be empty",
         "y = ReduceSum<noop_with_empty_axes = 1>(x, a)",

@@ -1,12 +1,19 @@
-"""Rows of strings in packed samples, which are gathered so that onnxruntime copies whole rows."""
+"""Rows of strings in packed samples, which are gathered so that onnxruntime copies whole rows.
+
+And tokens, counted in samples of different length.
+"""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import onnx
 import pytest
 
 import rewriter
+from tests.passes.batching.harness import Operand
+from tests.passes.batching.ragged import RaggedCase, prove_declined, prove_ragged, ragged
 
 BODIES = {
     "concat": "y = Concat <axis = 0> (x, x)",
@@ -36,3 +43,46 @@ def test_rows_of_strings(body: str, dims: str) -> None:
         expected = feeds["t"][[0, 3]]
     found = rewriter.run(after, feeds)["z"]
     assert found.tolist() == expected.tolist()
+
+
+GRAMS = (
+    'mode = "TFIDF", min_gram_length = 1, max_gram_length = 2, max_skip_count = 1, '
+    "ngram_counts = [0, 3], ngram_indexes = [0, 1, 2, 3, 4], weights = [1.0, 2.0, 0.5, 3.0, 0.25]"
+)
+WORDS = Operand("ragged", tuple(np.array(w, object) for w in (["a", "bc"], [], ["", "d", "bc"])))
+TOKENS = [
+    RaggedCase(name, f"y = TfIdfVectorizer <{GRAMS}, {pool}> (x)", {"x": x})
+    for name, pool, x in (
+        (
+            "numbers",
+            "pool_int64s = [0, 1, 2, 0, 1, 1, 1]",
+            ragged(dtype=np.int64, low=0, high=2.9),
+        ),
+        ("short ones", "pool_int64s = [7, 1, 2, 2, 1, 1, 1]", ragged(dtype=np.int32, low=0)),
+        (
+            "rows",
+            "pool_int64s = [0, 1, 2, 0, 1, 1, 1]",
+            ragged(3, dtype=np.int64, low=0, high=2.9, lengths=(2, 1, 3)),
+        ),
+        ("words", 'pool_strings = ["", "a", "d", "a", "bc", "", "d"]', WORDS),
+    )
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", TOKENS, ids=str)
+def test_tokens_are_counted(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, lacks=("If", "Loop"))
+
+
+def test_rows_of_tokens_that_differ_in_length_stay_in_a_loop() -> None:
+    x = ragged(2, dtype=np.int64, low=0, high=2.9, lengths=(2, 1, 3))
+    text = (
+        f"t = Transpose (x) y = TfIdfVectorizer <{GRAMS}, pool_int64s = [0, 1, 2, 0, 1, 1, 1]> (t)"
+    )
+    prove_declined(RaggedCase("columns", text, {"x": x}), "TfIdfVectorizer ragged")
+
+
+def test_tokens_are_counted_in_a_loop_where_one_sample_is_long() -> None:
+    long = ragged(dtype=np.int64, low=0, high=2.9, lengths=(1, 400, 0))
+    prove_ragged(dataclasses.replace(TOKENS[0], operands={"x": long}, loops=1), 3)

@@ -82,6 +82,22 @@ OTHERS = [
         {"x": X, "w": constant(np.ones((4, 1), np.float32) / 4), "a": FIRST},
     ),
 ]
+NARROW = [
+    RaggedCase(
+        f"{op} of {np.dtype(dtype)}",
+        f"y = {op} (x, a)" if "Red" in op else f"y = {op} (x)",
+        {"x": ragged(4, dtype=dtype, lengths=(2, 1, 3)), **({"a": FIRST} if "Red" in op else {})},
+    )
+    for dtype, ops in {
+        np.int8: ("ReduceMax", "ReduceMin", "ArgMax"),
+        np.uint8: ("ReduceMax", "ReduceMin", "ArgMin <keepdims = 0>"),
+        np.float16: (
+            *("ReduceMax <keepdims = 0>", "ReduceSum", "ReduceMean", "ReduceLogSumExp", "ArgMax"),
+            *("Softmax <axis = 0>", "LogSoftmax <axis = 0>", "Hardmax <axis = 0>"),
+        ),
+    }.items()
+    for op in ops
+]
 PICKS = [
     RaggedCase("first row", "y = Gather(x, i)", {"x": FULL, "i": constant(np.array(0))}),
     RaggedCase("last row", "y = Gather(x, i)", {"x": FULL, "i": constant(np.array(-1))}),
@@ -203,7 +219,7 @@ SHAPES = [
     ),
 ]
 
-PROVEN = [*REDUCTIONS, *OTHERS, *PICKS, *SHAPES]
+PROVEN = [*REDUCTIONS, *OTHERS, *NARROW, *PICKS, *SHAPES]
 
 
 @BATCHES

@@ -131,6 +131,27 @@ SELECTED = [
     Case("one opset 13", graph(SAME), X, 13),
     Case("one opset 11", graph(SAME), X, 11),
     *(
+        Case(f"{op} of {rows} rows at opset {opset}", graph(
+            choose(f"a = {op} <axes = [0], keepdims = 0> (x)" if opset < 18 else
+                   f"a = {op} <keepdims = 0> (x, zero)", "b = Identity (w)"),
+            "float[N,3] x, float[3] w"), {"x": numbers(rows, 3), "w": numbers(3)}, opset,
+            flags=(np.array(True), np.array(False)) if rows else (np.array(False),))
+        for op in ("ReduceMean", "ReduceMax", "ReduceLogSumExp")
+        for rows, opset in ((0, 18), (2, 18), (0, 13), (2, 13))
+    ),
+    Case("the best row of none", graph(
+        choose("a = ArgMax <axis = -1> (x)", "b = Identity (two)", "int64[K]"), output="int64[K] y"),
+        {"x": numbers(0)}, flags=(np.array(False),)),
+    Case("the largest number along an axis", graph(choose(
+        "m = ReduceMax<keepdims = 0> (x, zero) a = Add (x, m)", "b = Identity (x)")), X),
+    Case("the largest number along an axis, at opset 13", graph(choose(
+        "m = ReduceMax<keepdims = 0, axes = [0]> (x) a = Add (x, m)", "b = Identity (x)")), X, 13),
+    Case("the largest number, of the rank of all", graph(choose(
+        "m = ReduceMax (x) a = Add (x, m)", "b = Identity (x)")), X),
+    Case("the largest of bytes", graph(choose(
+        "m = ReduceMax<keepdims = 0> (x) a = Mul (x, m)", "b = Identity (x)", "uint8[N]"),
+        "uint8[N] x", "uint8[K] y"), {"x": of_kind("int8").astype(np.uint8)}),
+    *(
         Case(f"a place, {place} of {rows}", graph(
             choose("a = Gather (x, i)", "b = Identity (w)"),
             "int64 i, float[N,3] x, float[3] w"),
@@ -186,15 +207,12 @@ STAY = [
         "float[N,M] x, float[N,M] w", "float[A,B] y"), {}),
     Case("integers divided", graph(choose("a = Div (x, x)", "b = Identity (x)", "int64[N]"),
          "int64[N] x", "int64[K] y"), {}),
-    Case("the largest number along an axis", graph(choose(
-        "m = ReduceMax<keepdims = 0> (x, zero) a = Add (x, m)", "b = Identity (x)")), {}),
-    Case("the largest number along an axis, at opset 13", graph(choose(
-        "m = ReduceMax<keepdims = 0, axes = [0]> (x) a = Add (x, m)", "b = Identity (x)")), {}, 13),
-    Case("the largest number, of the rank of all", graph(choose(
-        "m = ReduceMax (x) a = Add (x, m)", "b = Identity (x)")), {}),
+    Case("the largest number along axes given as the model runs", graph(choose(
+        "m = ReduceMax<keepdims = 0> (x, k) a = Add (x, m)", "b = Identity (x)"),
+        "float[N] x, int64[1] k"), {}),
     Case("the largest of small integers", graph(choose(
-        "m = ReduceMax<keepdims = 0> (x) a = Mul (x, m)", "b = Identity (x)", "uint8[N]"),
-        "uint8[N] x", "uint8[K] y"), {}),
+        "m = ReduceMax<keepdims = 0> (x) a = Mul (x, m)", "b = Identity (x)", "int8[N]"),
+        "int8[N] x", "int8[K] y"), {}),
     Case("the average of all numbers, below a condition by another shape", graph(
         "m = ReduceMean (x) z = Constant<value_float = 0.0> () e = Greater (m, z) "
         + SAME.replace("(c)", "(e)").replace("float[N]", "float[N,M]"), "float[N,M] x", "float[K,L] y"), {}),

@@ -121,6 +121,24 @@ class TestVerdicts:
         assert check.summary.startswith("not verified: none of 2 inputs proves anything (")
         assert check.summary.endswith("--inputs, or skip this with --no-verify")
 
+    def test_onnxruntime_finds_models_equal_where_the_evaluator_fails(self):
+        # onnx's own evaluator finds no largest number among none.
+        quantized = "{q}, s, z = DynamicQuantizeLinear(x) {more}"
+        before, same, other = (
+            model("(float[N] x) => (uint8[M] y)", quantized.format(q=q, more=more))
+            for q, more in (
+                ("y", ""),
+                ("q", "y = Identity(q)"),
+                ("q", "o = Constant <value = uint8[1] {1}> () y = Concat <axis = 0> (q, o)"),
+            )
+        )
+        feed = {"x": np.zeros(0, np.float32)}
+        check = validate(before, same, inputs=feed)
+        assert (check.ok, check.verified, verdicts(check)) == (True, 1, ["equal"])
+        assert check.cases[0].engine == "onnxruntime"
+        assert check.cases[0].message.startswith("onnxruntime alone judged: the reference eval")
+        assert verdicts(validate(before, other, inputs=feed)) == ["defined only after"]
+
     def test_no_inputs_are_not_verified(self):
         check = validate(RELU, RELU, [])
         assert (check.ok, check.verified) == (False, 0)

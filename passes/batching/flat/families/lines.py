@@ -20,7 +20,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths, multiplied
 from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
-from passes.batching.packed.segments import softmax_over_rows
+from passes.batching.packed.softmax_rows import softmax_over_rows
 from passes.batching.packed.top_k import sorted_rows, top_of_rows
 from passes.decisions import Code, Decline
 from passes.typing import ValueType

@@ -410,7 +410,8 @@ def test_it_is_read_in_the_dark_on_paper_and_aloud() -> None:
     assert "{break-after:avoid}" in on_paper  # no heading ends a page
     assert ".card{break-inside:avoid}" not in on_paper  # a page would be left empty before a card
     assert ".panes{grid-template-columns:1fr 1fr}" in on_paper
-    assert "min-width:0!important" in on_paper  # a picture that is scrolled on a screen fits a page
+    # What is scrolled on a screen fits a page.
+    assert "min-width:0!important" in on_paper
     found = Page(page)
     assert ("html", {"lang": "en"}) in found.tags
     focused = [given for tag, given in found.tags if tag == "button" or "tabindex" in given]

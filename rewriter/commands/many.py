@@ -7,6 +7,7 @@ import contextlib
 import io
 import itertools
 import multiprocessing
+import multiprocessing.resource_tracker
 import queue
 import signal
 import threading
@@ -191,6 +192,8 @@ def _deaf_to_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # With the first process Python starts a further one, behind which no signal is held back.
+    multiprocessing.resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -454,7 +454,7 @@ def test_a_target_error_crosses_processes() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 18]>
         g (seq(float[N]) xs) => (seq(float[M]) ys)
-        { ys = SequenceMap (xs) <body = b (float[N] p) => (float[M] q) { q = Unique (p) }> }"""
+        { ys = SequenceMap (xs) <body = b (float[N] p) => (float[M] q) { q = Relu (p) }> }"""
     )
     with pytest.raises(TargetError) as caught:
         pipeline.optimize(model, target="tensorrt", require="loop-free")

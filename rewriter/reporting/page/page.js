@@ -87,6 +87,7 @@
       viewBox: `0 0 ${Math.ceil(level.width)} ${Math.ceil(level.height)}` });
     // As a whole, unless it would be too small to read.
     svg.style.maxHeight = `max(32.5rem, ${Math.ceil(0.7 * level.height)}px)`;
+    svg.style.minWidth = `${Math.ceil(0.6 * level.width)}px`;
     make("title", {}, svg).textContent = pane.getAttribute("aria-label");
     const marker = make("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, make("defs", {}, svg));
     make("path", { d: "M0 0L8 4L0 8z" }, marker);

@@ -69,6 +69,7 @@ window.seen = {
   wide: [folded, isWide()],
   folds: all.map(one => { const low = height(one, false); return height(one, true) > low; }),
   hidden: hidden(),
+  least: Math.min(...[...document.querySelectorAll("svg.graph")].map(one => one.getScreenCTM().a)),
   cut: [...document.querySelectorAll("svg.graph path.edge")].filter(sticksOut).length,
   graphs: document.querySelectorAll("svg.graph").length,
   nodes: [...document.querySelectorAll("svg.graph g.node > text")].map(one => one.textContent),
@@ -391,6 +392,7 @@ def test_a_browser_draws_every_node_at_every_width(tmp_path: Path, name: str) ->
     for seen in frames_seen:
         assert (seen["failures"], seen["wide"]) == ([], [False, False])
         assert (seen["cut"], seen["hidden"]) == (0, 0)
+        assert seen["least"] > 0.59  # of letters of 12 pixels
         assert seen["folds"]
         assert all(seen["folds"])
         assert sorted(seen["nodes"]) == labels
@@ -408,6 +410,8 @@ def test_it_is_read_in_the_dark_on_paper_and_aloud() -> None:
     assert "{break-after:avoid}" in on_paper  # no heading ends a page
     assert ".card{break-inside:avoid}" not in on_paper  # a page would be left empty before a card
     assert ".panes{grid-template-columns:1fr 1fr}" in on_paper
+    # What is scrolled on a screen fits a page.
+    assert "min-width:0!important" in on_paper
     found = Page(page)
     assert ("html", {"lang": "en"}) in found.tags
     focused = [given for tag, given in found.tags if tag == "button" or "tabindex" in given]

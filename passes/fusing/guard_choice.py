@@ -81,7 +81,7 @@ def choose_guarded_by_cost(
     saved = best.of(USUAL) - cost.of(USUAL)
     work = work_of(site.body, facts.typings.declared) * USUAL
     few = cost.pays_from(best)
-    if few is None or saved <= 0 or work > _HEAVY_SHARE * saved:
+    if few is None or work >= _HEAVY_SHARE * saved:
         detail = _explain(saved / USUAL, work / USUAL)
         return FormChoice({}, reasons=(Reason(Code.COST, detail=detail),))
     refuted = REFUTED + FURTHER_REFUTED * (len(guarded) - 1)

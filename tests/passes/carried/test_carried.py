@@ -1164,6 +1164,14 @@ MISSES = {
         "recurrence",
         "Concat",
     ),
+    "buffer_that_gains_one_or_two": _miss(
+        "float[R,4]",
+        f"""{APPENDS}  l = Slice (pe, zero1, one1)  o = Compress <axis = 0> (v, l)
+            q = Concat <axis = 0> (s, o, v)  s2 = Slice (q, one1, far)""",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
     "append_and_count": _miss(
         "float[R,4]",
         """v = Unsqueeze (e, zero1)  s2 = Concat <axis = 0> (s, v)

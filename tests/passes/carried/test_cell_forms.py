@@ -71,6 +71,11 @@ NEAR = {
     "a bias of each row": (_BIASED.format("bx"), "float[2,4] bx"),
     "a bias of one element that is given": (_BIASED.format("bx"), "float[1] bx"),
     "a number that is given": (_BIASED.format("bx"), "float bx"),
+    "a number of a rank that only a run tells": (
+        f"no = Constant <value = bool[1] {{0}}> ()  none = Compress (four1, no)"
+        f"  bz = Reshape (bx, none)  {_BIASED.format('bz')}",
+        "float bx",
+    ),
     "rows mixed": (f"m = MatMul (mix, h)  ui = MatMul (m, ri)  {_ROW}  {_END}", "float[2,2] mix"),
     "weights of another axis in front": (
         f"a3 = MatMul (xi, w)  ai = Squeeze (a3, zero1)  {_STATE}  {_END}",

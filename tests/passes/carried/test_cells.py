@@ -179,6 +179,9 @@ OTHER_STEPS = {
     "from_twice_the_state": _GRU_STEP.replace("h3)", "hh)").replace(
         "all,", "hh = Add (h3, h3)  all,"
     ),
+    "from_what_the_state_is_not": _GRU_STEP.replace("(h, zero1)", "(hn, zero1)").replace(
+        "x3 =", "hn = Neg (h)  x3 ="
+    ),
     "half_of_what_follows": _GRU_STEP.replace("h2 = Squeeze (hy", "h1 = Tanh (hy").replace(
         "(hy, zero1)", "(hy)  h2 = Squeeze (h1, zero1)"
     ),

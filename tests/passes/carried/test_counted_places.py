@@ -94,10 +94,11 @@ AGAIN = {
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_places_that_may_be_written_twice(name: str) -> None:
-    """What is written last to a place holds."""
+    """What is written last to a place holds, which one scatter of both would leave open."""
     before = model(AGAIN[name])
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert found.operators["TopK"] == 1
     given = [feeds(n, c=np.ones(4, np.int64)) for n in LENGTHS]
     assert same(before, found.model, *given) >= 3
 

@@ -74,6 +74,17 @@ CASES = {
     "the_diagonal_in_between": nodes((ROW, "i", "v"), (POINT, "i", "w"), (COLUMN, "i", "v")),
 }
 NEAR = {
+    "of_which_one_adds": nodes((ROW, "i", "v"), (COLUMN, "i", "w")).replace(
+        "ScatterND (f0s", 'ScatterND <reduction = "add"> (f0s'
+    ),
+    "of_which_one_names_two_columns": nodes((ROW, "i", "v"), (COLUMN, "i", "w"))
+    .replace("f1u = Identity (w)", "f1h = Neg (w)  f1u = Concat <axis = 0> (w, f1h)")
+    .replace(
+        "f1q = Concat <axis = -1> (f1p, f1e)",
+        """f1d = Concat <axis = -1> (f1p, f1e)
+        f1m = Add (f1e, one)  f1f = Concat <axis = -1> (f1p, f1m)
+        f1q = Concat <axis = 0> (f1d, f1f)""",
+    ),
     "in_opposite_order": nodes((ROW, "i", "v"), (COLUMN, "back", "w")),
     "of_what_was_written": "h = Gather <axis = 0> (s, i)  hv = Add (h, v)  "
     + nodes((ROW, "next", "v"), (COLUMN, "i", "hv")),

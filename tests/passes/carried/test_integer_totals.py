@@ -19,6 +19,7 @@ TEXT = """g ({dtype}[N,2] x, {dtype}[2] z, bool[N] p) => ({dtype}[2] y)
 TOTALS = {
     "sum": "s2 = Add (s, q)",
     "difference": "s2 = Sub (s, q)",
+    "sum of products": "g = Mul (q, one)  s2 = Add (s, g)",
     "sum under a condition": "t = Add (s, q)  s2 = Where (f, t, s)",
     "product": "s2 = Mul (s, q)",
 }

@@ -235,6 +235,8 @@ IN_A_LOOP = """g (float[N] x, int64 n) => (float[N] y) {
         u = Identity (t) f = Mul (a, a) o = Round (f) }> }"""
 CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
     c = Cast <to = 6> (x) y = Slice (c, k, k) }"""
+SHAPE_OF_THE_HOST = """g (uint8[N] x) => (float[M] y) {
+    u = Unique (x) s = Shape (u) f = Constant <value = float {1}> () y = Expand (f, s) }"""
 
 
 @pytest.mark.parametrize(
@@ -248,6 +250,7 @@ CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
         ("webgpu", 18, "g (int32[N] x) => (int32[N] y) { y = Slice (x, x, x) }"),
         ("webgpu", 18, CUT_SHAPE),
         (TABLE, 18, IN_A_LOOP),
+        (TABLE, 18, SHAPE_OF_THE_HOST),
         (TABLE, 18, COPIED_LIST),
         ("dml", 18, COPIED_LIST),
     ],
@@ -260,6 +263,7 @@ CUT_SHAPE = """g (int64[N] x, int64[1] k) => (int32[M] y) {
         "int32 that may lie on the host",
         "int32 that the host makes",
         "rounding in a loop of the host",
+        "the shape of what the host makes",
         "a list of flags",
         "a list of flags where the device has lists",
     ],

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.batching import rules
-from passes.carried.outside import made_twice
+from passes.carried.common.outside import made_twice
 from passes.graph.scopes import Scope
 
 assert rules  # they fill the table

@@ -51,6 +51,16 @@ def test_means_of_images() -> None:
         _agree(text, {"x": x})
 
 
+def test_points_of_images() -> None:
+    text = "g (float[N,3,H,W] x, float[N,P,Q,2] g) => (float[N,3,P,Q] y) { y = GridSample (x, g) }"
+    grid = np.random.default_rng(1).uniform(-1, 1, (2, 5, 6, 2)).astype(np.float32)
+    for count, points in ((2, 5), (0, 5), (2, 0)):
+        _agree(text, {"x": IMAGES[:count], "g": grid[:count, :points]})
+    model = onnx.parser.parse_model(HEAD + text)
+    with pytest.raises(EvaluationError, match=r"an image of shape \(3, 0, 5\) has no pixels"):
+        ReferenceEvaluator(model).run(None, {"x": IMAGES[:, :, :0], "g": grid})
+
+
 @pytest.mark.parametrize("dim", ["", "[1]"], ids=["number", "vector"])
 @pytest.mark.parametrize("most", [2, 0])
 @pytest.mark.parametrize(

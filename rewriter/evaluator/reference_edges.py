@@ -44,6 +44,8 @@ class GlobalAveragePool(Operator):
     """The mean of each channel; onnx's own divides by the number of images, 0 too."""
 
     def _run(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        if 0 in x.shape[2:]:
+            raise self.error(f"an image of shape {x.shape[1:]} has no pixels")
         return (x.mean(axis=tuple(range(2, x.ndim)), keepdims=True).astype(x.dtype),)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from rewriter.backends import open_session
+from rewriter.backends import BackendError, open_session
 from rewriter.evaluator.reference import ReferenceEvaluator
 from rewriter.evaluator.reference_operator import EvaluationError
 from tests.rewriter.evaluator.evaluating import assert_close, f32
@@ -49,6 +49,12 @@ def test_means_of_images() -> None:
     text = "g (float[N,3,H,W] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }"
     for x in (IMAGES, IMAGES[:0]):
         _agree(text, {"x": x})
+    model = onnx.parser.parse_model(HEAD + text)
+    for nothing in (IMAGES[..., :0], IMAGES[:, :, :0]):
+        with pytest.raises(EvaluationError, match="has no pixels"):
+            ReferenceEvaluator(model).run(None, {"x": nothing})
+        with pytest.raises(BackendError, match="GlobalAveragePool"):
+            open_session(model).run({"x": nothing})
 
 
 def test_points_of_images() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx.reference.ops import op_non_max_suppression
+from onnx.reference.ops import op_grid_sample, op_non_max_suppression
 from onnx.reference.ops.aionnxml import op_normalizer
 
 from rewriter.evaluator.reference_operator import Operator
@@ -44,7 +44,22 @@ class GlobalAveragePool(Operator):
     """The mean of each channel; onnx's own divides by the number of images, 0 too."""
 
     def _run(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        if 0 in x.shape[2:]:
+            raise self.error(f"an image of shape {x.shape[1:]} has no pixels")
         return (x.mean(axis=tuple(range(2, x.ndim)), keepdims=True).astype(x.dtype),)
+
+
+class GridSample(op_grid_sample.GridSample, Operator):
+    """Pixels of images at points; onnx's own takes zeros of an image that has none."""
+
+    def _run(self, *inputs: np.ndarray, **attributes: Any) -> Any:
+        x, grid = inputs
+        if 0 in x.shape[2:]:
+            raise self.error(f"an image of shape {x.shape[1:]} has no pixels")
+        if not grid.size:
+            return (np.zeros((*x.shape[:2], *grid.shape[1:-1]), x.dtype),)
+        run: Any = super()._run
+        return run(x, grid, **attributes)
 
 
 class Normalizer(op_normalizer.Normalizer):
@@ -55,4 +70,4 @@ class Normalizer(op_normalizer.Normalizer):
         return tuple(run(x, norm)) if x.size else (x.astype(np.float32),)
 
 
-EDGE_OPERATORS = (GlobalAveragePool, LpNormalization, NonMaxSuppression, Normalizer)
+EDGE_OPERATORS = (GlobalAveragePool, GridSample, LpNormalization, NonMaxSuppression, Normalizer)

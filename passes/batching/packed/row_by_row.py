@@ -252,7 +252,8 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     data, lengths = packed_data(ctx, operands)
     if data.axis >= data.rank - 1:
         raise crosses(node.op_type)
-    if data.rank == 2 and any(x is not None and x.rank > 0 for x in operands[2:3]):
+    by_row = any(x is not None and x.rank > 0 for x in operands[2:3])
+    if by_row and (data.axis or data.rank == 2):
         raise Decline(Code.RAGGED, "its zero point may be one for each row")
     if b.rank > 2:
         raise Decline(Code.RAGGED, "its right side has an axis that meets the samples'")

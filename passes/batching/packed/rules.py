@@ -35,7 +35,7 @@ from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_sa
 from passes.batching.packed.slicing import cuts, pads
 from passes.batching.packed.slicing.sliding import framed_rows, sliding
 from passes.batching.packed.softmax_rows import softmax_over_rows
-from passes.batching.packed.tokens import tf_idf_of_rows
+from passes.batching.packed.tokens import normalized_words, tf_idf_of_rows
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 
@@ -93,11 +93,12 @@ register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14, any_
 register_packed("Split", cuts.split_rows, any_axis=True)
 register_packed("ReverseSequence", shapes.turned_rows, any_axis=True)
 
+register_packed("StringNormalizer", normalized_words, since=10, any_axis=True)
 register_packed("TfIdfVectorizer", tf_idf_of_rows, since=9)
 
 # Matrices and images.
 register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)
-register_packed("MatMulInteger QLinearMatMul", matrix_rows)
+register_packed("MatMulInteger QLinearMatMul", matrix_rows, any_axis=True)
 register_packed("Gemm", operators.gemm_rows, since=7, any_axis=True)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows, two_axes=True)

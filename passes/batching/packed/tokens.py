@@ -1,6 +1,7 @@
-"""Tokens counted in samples that differ in length.
+"""Words and tokens in samples that differ in length.
 
-Shorter samples are filled up by a token that no n-gram has, so that nothing more is counted.
+Where tokens are counted, shorter samples are filled up by one that no n-gram has, so that nothing
+more is counted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from passes.batching.families.merging import without_spare_sample
 from passes.batching.layouts import Batched
 from passes.batching.packed.padding import places_inside
 from passes.batching.packed.row_by_row import packed_data
+from passes.batching.text import string_normalizer
 from passes.decisions import Code, Decline
 
-__all__ = ["tf_idf_of_rows"]
+__all__ = ["normalized_words", "tf_idf_of_rows"]
+
+
+def normalized_words(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """StringNormalizer that drops no words: all words are one row."""
+    data, lengths = packed_data(ctx, operands)
+    (new,) = string_normalizer(ctx, node, operands)
+    return [ctx.packed(new.value, lengths, data.axis)]
 
 
 def tf_idf_of_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

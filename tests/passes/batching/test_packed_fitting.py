@@ -16,6 +16,8 @@ SUMS = """z = Constant<value = float {{0}}>()
     d = Identity(c) {rows} q = ReduceSum<keepdims = 0>(r) u = Add(s, q) v = Identity(u) }}>"""
 TRIPS = mapped(np.array(1), np.array(2), np.array(0))
 
+TURNED = "t = Transpose<perm = [1, 0, 2]>(x) y = MatMulInteger(t, w, z)"
+
 CASES = [
     RaggedCase(
         "a row of each added", "y = Gemm(x, w, c)", {"x": X, "w": OWN, "c": mapped((1, 3), seed=3)}
@@ -47,7 +49,7 @@ CASES = [
     *(
         RaggedCase(
             f"a zero point of each sample, {name}",
-            f"y = MatMulInteger(x, w, z{read})",
+            read if read == TURNED else f"y = MatMulInteger(x, w, z{read})",
             {
                 "x": ragged(*rest, dtype=np.uint8, low=0, high=255),
                 "w": shared(np.arange(-6, 6, dtype=np.int8).reshape(4, 3)),
@@ -60,9 +62,20 @@ CASES = [
         for name, rest, read, others in (
             ("alone", (4,), "", {}),
             ("matrices", (2, 4), "", {}),
+            ("behind the first axis", (2, 4), TURNED, {}),
             ("and one of the weights", (4,), ", p", {"p": shared(np.array(-3, np.int8))}),
             ("and one of each column", (4,), ", p", {"p": shared(np.array([1, 2, -9], np.int8))}),
         )
+    ),
+    RaggedCase(
+        "a product of bytes behind the first axis",
+        "t = Transpose<perm = [1, 0, 2]>(x) y = QLinearMatMul(t, s, z, w, s, z, s, z)",
+        {
+            "x": ragged(2, 4, dtype=np.uint8, low=0, high=255),
+            "w": shared(np.arange(12, dtype=np.uint8).reshape(4, 3)),
+            "s": constant(np.float32(0.1)),
+            "z": constant(np.uint8(3)),
+        },
     ),
     RaggedCase(
         "quantized as its numbers ask",

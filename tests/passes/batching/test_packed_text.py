@@ -69,6 +69,32 @@ TOKENS = [
 ]
 
 
+NORMALIZER = '<case_change_action = "UPPER", locale = "C">'
+FULL = Operand("ragged", tuple(np.array(w, object) for w in (["a", "bC"], ["d"], ["", "d", "bc"])))
+NORMALIZED = [
+    RaggedCase("words", f"y = StringNormalizer {NORMALIZER} (x)", {"x": FULL}),
+    RaggedCase(
+        "a row of words",
+        "a = Constant <value_ints = [0]> () r = Unsqueeze (x, a)"
+        f"u = StringNormalizer {NORMALIZER} (r) y = Squeeze (u, a)",
+        {"x": FULL},
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", NORMALIZED, ids=str)
+def test_words_are_normalized(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
+
+def test_words_that_are_dropped_stay_in_a_loop() -> None:
+    text = 'y = StringNormalizer <stopwords = ["d"], locale = "C"> (x)'
+    prove_declined(
+        RaggedCase("dropped", text, {"x": FULL}), "StringNormalizer data-dependent-shape"
+    )
+
+
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", TOKENS, ids=str)
 def test_tokens_are_counted(case: RaggedCase, batch: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from rewriter.backends import open_session
+from rewriter.backends import BackendError, open_session
 from rewriter.evaluator.reference import ReferenceEvaluator
 from rewriter.evaluator.reference_operator import EvaluationError
 from tests.rewriter.evaluator.evaluating import assert_close, f32
@@ -49,6 +49,22 @@ def test_means_of_images() -> None:
     text = "g (float[N,3,H,W] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }"
     for x in (IMAGES, IMAGES[:0]):
         _agree(text, {"x": x})
+    model = onnx.parser.parse_model(HEAD + text)
+    for nothing in (IMAGES[..., :0], IMAGES[:, :, :0]):
+        with pytest.raises(EvaluationError, match="has no pixels"):
+            ReferenceEvaluator(model).run(None, {"x": nothing})
+        with pytest.raises(BackendError, match="GlobalAveragePool"):
+            open_session(model).run({"x": nothing})
+
+
+def test_points_of_images() -> None:
+    text = "g (float[N,3,H,W] x, float[N,P,Q,2] g) => (float[N,3,P,Q] y) { y = GridSample (x, g) }"
+    grid = np.random.default_rng(1).uniform(-1, 1, (2, 5, 6, 2)).astype(np.float32)
+    for count, points in ((2, 5), (0, 5), (2, 0)):
+        _agree(text, {"x": IMAGES[:count], "g": grid[:count, :points]})
+    model = onnx.parser.parse_model(HEAD + text)
+    with pytest.raises(EvaluationError, match=r"an image of shape \(3, 0, 5\) has no pixels"):
+        ReferenceEvaluator(model).run(None, {"x": IMAGES[:, :, :0], "g": grid})
 
 
 @pytest.mark.parametrize("dim", ["", "[1]"], ids=["number", "vector"])

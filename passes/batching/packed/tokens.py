@@ -14,10 +14,10 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.families.merging import without_spare_sample
+from passes.batching.families.text import string_normalizer
 from passes.batching.layouts import Batched
 from passes.batching.packed.padding import places_inside
 from passes.batching.packed.row_by_row import packed_data
-from passes.batching.text import string_normalizer
 from passes.decisions import Code, Decline
 
 __all__ = ["normalized_words", "tf_idf_of_rows"]

@@ -42,7 +42,7 @@ _DEAR = 14.0
 _QUESTIONS = 6
 """What asks for the number of iterations costs as much as so many operators: an If as two."""
 
-_MOST_COPIED, _MOST_NODES = 8, 200
+_MOST_COPIED, _MOST_NODES = 8, 300
 """So many iterations may have a copy of the body each, and so many nodes the copies in all."""
 
 

@@ -29,6 +29,8 @@ _Owners = Mapping[ir.Graph | ir.Function | None, ir.Node]
 class _NearPass(OthersPass):
     """Copy constants to their readers; a kind of pass says which are worth it."""
 
+    _most = _MOST
+
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Copy what the main graph holds, and what graphs between do."""
         owners = _owners(model)
@@ -54,8 +56,6 @@ class _NearPass(OthersPass):
         if copies:
             make_names_unique(model)
         return ir.passes.PassResult(model, bool(copies))
-
-    _most = _MOST
 
     @abc.abstractmethod
     def _is_far(self, node: ir.Node, at: int, value: ir.Value, owners: _Owners) -> bool:
@@ -89,7 +89,7 @@ class NearConstantsPass(_NearPass):
     """
 
     only_for = (("If",),)
-    _most = 256
+    _most = 256  # bytes of a constant
 
     def _is_far(self, node: ir.Node, at: int, value: ir.Value, owners: _Owners) -> bool:
         owner = owners.get(node.graph)

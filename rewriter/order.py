@@ -25,6 +25,7 @@ from passes.runtimes import (
     Authored,
     ElementSymbolsPass,
     LoopStatesPass,
+    NearConstantsPass,
     NearWeightsPass,
     OneBranchPass,
     SidestepDefectsPass,
@@ -221,7 +222,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.row.kernels:
         passes += passes_behind_all(options.row.kernels, model)
     if options.row.backend == "onnxruntime":
-        passes.append(NearWeightsPass(authored))
+        passes += [NearWeightsPass(authored), NearConstantsPass(authored)]
     return [*converting, *passes]
 
 

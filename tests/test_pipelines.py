@@ -16,6 +16,7 @@ from rewriter.proof.compare import compare
 PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
 LEFT = {
     "os_smoothed": "a recurrence",
+    "pd_attention_pooling": "few values, which the loop is faster with",
     "pd_smoothed": "a recurrence",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_crops_at": "crops at any place, which the loop is faster with",
@@ -31,6 +32,7 @@ LEFT = {
     "ts_nested_images": "images of any size",
     "ts_session_means": "few values, which the loop is faster with",
     "ts_target_encoding": "few values, which the loop is faster with",
+    "ts_tokens_packed": "few values, which the loop is faster with",
     "ts_packed_encoder": "attention within segments, which padding makes no faster",
     "ts_path_of_states": "a recurrence",
 }

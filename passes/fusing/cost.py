@@ -22,6 +22,7 @@ from passes.fusing.measured_costs import (
     FIRST_ASKED,
     FLOPS,
     HEAVY,
+    HEAVY_STARTED,
     INSERTED,
     JOINED,
     KERNEL,
@@ -35,6 +36,7 @@ from passes.fusing.measured_costs import (
     PER_ITERATION,
     PLACED,
     READ,
+    RECURRENT,
     ROW,
     SCATTERED,
     SLOWEST,
@@ -182,7 +184,9 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
 def cost_of_given(loop: ir.Node) -> Cost:
     """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
     bodies = [graph for _, graph in subgraphs(loop)]
-    return Cost(0.0, PER_ITERATION + KERNEL * sum(map(_count, bodies)))
+    heavy = sum(node.op_type in HEAVY for body in bodies for node in walk_nodes(body))
+    each = PER_ITERATION + KERNEL * sum(map(_count, bodies)) + HEAVY_STARTED * heavy
+    return Cost(0.0, each)
 
 
 def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
@@ -193,7 +197,8 @@ def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
     nodes = list(nodes)
     branches = [subgraphs(node) for node in nodes if node.op_type == "If"]
     inner = sum(max(_count_of(graph) for _, graph in graphs) for graphs in branches)
-    return WRITTEN * (_count_of(nodes) + inner)
+    recurrent = sum(node.op_type in ("GRU", "LSTM", "RNN") for node in nodes)
+    return WRITTEN * (_count_of(nodes) + inner) + RECURRENT * recurrent
 
 
 def cost_of_nodes(nodes: Iterable[ir.Node]) -> float:

@@ -4,7 +4,9 @@ A sum or a last value becomes operators that run once: they are slower than a Lo
 iterations by some 20 microseconds at most, and leave neither a Loop nor an If. What doubles its
 steps is slower for up to 15 iterations, and asks for their number as it is: it may ask once more.
 Where many operators take the place of a Loop, the few iterations for which they are slower run by
-copies of its body, also where it appends to a list that is joined to a tensor.
+copies of its body, also where it appends to a list that is joined to a tensor. They run in the
+Loop as given where copies would be very many nodes to load, or collect rows: copies have none
+without iterations.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from passes.fusing.cost import Cost, cost_of_body, cost_of_given, cost_of_stages
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
-from passes.fusing.measured_costs import HEAVY, WRITTEN
+from passes.fusing.measured_costs import WRITTEN
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, is_used, reads_of, walk_nodes
@@ -31,16 +33,16 @@ from passes.site import MapSite, Original
 
 __all__ = ["few_iterations"]
 
-_FEWEST, _SMALL = 4, 40
-"""Fewer iterations are not worth a Loop that is left, or copies of a body of more nodes."""
+_FEWEST = 4
+"""Fewer iterations are not worth a Loop that is left, where more are asked for anyway."""
 
-_DEAR = 16.0
-"""So many microseconds are worth copies of a body; for fewer a question costs what it saves."""
+_DEAR = 14.0
+"""So many microseconds are worth a question; for fewer it costs what it saves."""
 
 _QUESTIONS = 6
 """What asks for the number of iterations costs as much as so many operators: an If as two."""
 
-_MOST_COPIED, _MOST_NODES = 8, 400
+_MOST_COPIED, _MOST_NODES = 8, 300
 """So many iterations may have a copy of the body each, and so many nodes the copies in all."""
 
 
@@ -56,7 +58,9 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         return None
     (original,) = site.originals
     lacks = facts.options.lacks
-    if not original.patterns or original.rest or "If" in lacks or original.node.op_type in lacks:
+    if not original.patterns and not original.rest:
+        return None
+    if "If" in lacks or original.node.op_type in lacks:
         return None
     limits = [flag for plan in plans for flag in plan.choice.forms[None].walk.limits]
     if limits and (len(plans) > 1 or plans[0].needs_samples):
@@ -70,13 +74,16 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     asks = limits or original.few or any(node.op_type == "If" for node in behind)
     if not asks and (is_known or not _is_dear(plans, behind, facts)):
         return None
-    builder = Builder(original.path)
-    if not asks:
-        return _copied(builder, site, _copies(plans, behind, facts), facts)
+    if not asks and not original.rest:
+        copied = _copied(site, _copies(plans, behind, facts), facts)
+        if copied is not None:
+            return copied
     few = 0 if is_known else _few(plans, behind, facts)
-    few = few if few > _FEWEST else 0
+    if not asks:
+        few = max(_needed(plans, behind, facts), 1)
     if not few and not limits:
         return None
+    builder = Builder(original.path)
     early = [flag for plan in plans for flag in plan.choice.forms[None].walk.early]
     tried = [_copy(site, facts) for asked in (few, early, limits) if asked]
     copies = [copy for copy in tried if copy is not None]
@@ -92,31 +99,34 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
 
 
 def _copies(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
-    """Return how many iterations have a copy of the body each.
+    """Return how many iterations have a copy of the body each, 0 where these were too many nodes.
 
     These are those for which the batched form behind a question is not as fast as it has to be, as
-    far as copies may go. What a heavy operator computes is not counted: with one in it, a Loop is
-    slower than it seems, and may be so from one iteration on.
+    far as copies may go, but one at least: none at all are asked for with it.
     """
     (original,) = plans[0].site.originals
+    copies = min(max(_needed(plans, behind, facts), 1), _MOST_COPIED)
+    nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
+    return copies if copies * nodes <= _MOST_NODES else 0
+
+
+def _needed(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
+    """Return up to how many iterations the batched form behind a question is not fast enough."""
     told = max(plan.choice.few for plan in plans)
     cost = _cost(plans, behind, facts)
     asked = dataclasses.replace(cost, fixed=cost.fixed + _QUESTIONS * WRITTEN)
-    needed = told or asked.stands_from(cost_of_given(original.node)) - 1
-    inside = [node for node in walk_nodes([original.node]) if node.op_type != "Constant"]
-    nodes = len(inside)
-    is_large = nodes > _SMALL or any(node.op_type in HEAVY for node in inside)
-    if is_large and needed <= _FEWEST:
-        return 0
-    return min(needed, _MOST_COPIED, _MOST_NODES // max(nodes, 1))
+    return told or asked.stands_from(cost_of_given(plans[0].site.originals[0].node)) - 1
 
 
-def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None:
+def _copied(site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None:
     """Record copies of the body of a Loop for few iterations; None where that cannot be."""
     (original,) = site.originals
+    builder = Builder(original.path)
     read = _read(original, facts)
     chain = None if read is None else IterationChain.of(original.node, read, few, facts.typings)
-    if not few or chain is None or not may_be_copied(original.node, site, facts.typings):
+    if not few or chain is None or chain.collected:  # which has no rows without iterations
+        return None
+    if not may_be_copied(original.node, site, facts.typings):
         return None
     count = site.elements[0][1].scalar_count(builder, facts.typings.proven)
     enough = builder.op("Greater", [count, builder.scalar(few)])
@@ -178,12 +188,11 @@ def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: Fusi
 
 
 def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
-    """Return up to how many iterations the Loop as given is faster."""
+    """Return up to how many iterations the Loop as given is faster, 0 for too few to ask."""
     told = max(plan.choice.few for plan in plans) or plans[0].site.originals[0].few
-    if told:
-        return told
     given = cost_of_given(plans[0].site.originals[0].node)
-    return _cost(plans, behind, facts).pays_from(given) or 0
+    few = told or _cost(plans, behind, facts).pays_from(given) or 0
+    return few if few > _FEWEST else 0
 
 
 def _copy(site: MapSite, facts: FusionFacts) -> LoopCopy | None:
@@ -204,7 +213,10 @@ def _is_batched_whole(plan: FusionPlan) -> bool:
 
 
 def _cost(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> Cost:
-    """Return what the maps cost, and the operators behind them."""
+    """Return what the maps cost, and the operators behind them, and what is left of the Loop."""
     costs = [cost_of_body(plan.choice.forms[None], facts.typings) for plan in plans]
+    rest = plans[0].site.originals[0].rest
+    if rest is not None:
+        costs.append(cost_of_given(rest.node))  # it starts as the Loop as given does
     fixed = sum(cost.fixed for cost in costs) + cost_of_stages(behind)
     return Cost(fixed, sum(cost.each for cost in costs))

@@ -126,7 +126,8 @@ class FewIterations:
         if (self.limits or self._asks_for(plan)) and known in plan.decision.notes:
             plan.decision.notes.remove(known)
         how = "by copies of its body" if self.is_copied else "in the Loop as given"
-        plan.decision.notes.append(f"up to {self.few} iterations run {how}, which is faster")
+        run = "iteration runs" if self.few == 1 else "iterations run"
+        plan.decision.notes.append(f"up to {self.few} {run} {how}, which is faster")
 
     def _write_early(
         self, region: Sequence[ir.Node], copy: LoopCopy, typings: Typings

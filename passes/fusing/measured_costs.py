@@ -19,6 +19,7 @@ __all__ = [
     "FLOPS",
     "FURTHER_REFUTED",
     "HEAVY",
+    "HEAVY_STARTED",
     "INSERTED",
     "JOINED",
     "KERNEL",
@@ -35,6 +36,7 @@ __all__ = [
     "PER_ITERATION",
     "PLACED",
     "READ",
+    "RECURRENT",
     "REFUTED",
     "ROW",
     "SCATTERED",
@@ -76,6 +78,9 @@ BLOCKED, MEASURED = 3.7, 1.5
 
 PLACED = 0.4
 """The places of the rows of one sample, computed and read: padding, and what takes it off."""
+
+RECURRENT = 12.0
+"""A GRU, LSTM or RNN of very few steps, with what is asked about it on onnxruntime."""
 
 SMALL = 16
 """Up to so many numbers cost next to nothing."""
@@ -125,3 +130,6 @@ FLOPS = 10_000.0
 
 HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
 """Operators whose work grows by products of their dimensions: they take most of the time."""
+
+HEAVY_STARTED = 1.5
+"""What one of them costs in an iteration at least, more than any other operator does."""

@@ -127,7 +127,7 @@ class Turn:
                 plans.append(found)
             if kept is None:
                 kept = kept_for_copies(plans, facts)
-            given = self._given(plans, facts) if kept is None else None
+            given = self._given(plans) if kept is None else None
             before = set(node.graph or ())
             for plan in plans[::-1] if kept is None else ():
                 if _is_gone(plan.site.node):
@@ -206,7 +206,7 @@ class Turn:
 
     def _apply(self, plan: FusionPlan, draft: Draft) -> Decision | None:
         """Fuse a map; return why it stays, if it does."""
-        given, before = self._given([plan], self._facts), set(plan.site.graph)
+        given, before = self._given([plan]), set(plan.site.graph)
         beside = [] if given is None else given.nodes
         made = plan if given is None else given.without_few(plan)
         decision = apply_fusion(made, self._facts, draft, beside)
@@ -218,10 +218,11 @@ class Turn:
         self.fused.append(decision)
         return None
 
-    def _given(self, plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
+    def _given(self, plans: Sequence[FusionPlan]) -> FewIterations | None:
         """Return how few iterations are run, of a Loop that carries more than maps."""
-        carries = any(one.patterns for plan in plans for one in plan.site.originals)
-        return few_iterations(plans, facts) if carries else None
+        originals = [one for plan in plans for one in plan.site.originals]
+        carries = any(one.patterns or one.rest for one in originals)
+        return few_iterations(plans, self._facts) if carries else None
 
     def _give_back_parts(self, node: ir.Node, decision: Decision, rest: Rest | None) -> None:
         """Give back a Loop; one that was split is tried again without what was in the way."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, is_used
 from passes.graph.made import operand
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
@@ -91,7 +91,7 @@ def _standing(builder: Builder, value: ir.Value | None) -> ir.Value | None:
 
 
 def read_map(node: ir.Node, graph: ir.Graph, path: str) -> MapSite:
-    """Read a Map node.
+    """Read a Map node; an output that nothing reads is no result, unless none is read.
 
     Args:
         node: The node.
@@ -122,7 +122,8 @@ def read_map(node: ir.Node, graph: ir.Graph, path: str) -> MapSite:
             strict=True,
         )
     ]
-    return MapSite(node, graph, path, elements, shared, body, results)
+    read = [result for result in results if is_used(result.value)]
+    return MapSite(node, graph, path, elements, shared, body, read or results)
 
 
 def _ints(node: ir.Node, name: str) -> Sequence[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from passes.runtimes.element_symbols import ElementSymbolsPass
 from passes.runtimes.loop_states import LoopStatesPass
-from passes.runtimes.near_weights import NearWeightsPass
+from passes.runtimes.near_weights import NearConstantsPass, NearWeightsPass
 from passes.runtimes.one_branch import OneBranchPass
 from passes.runtimes.sidestep import Authored, SidestepDefectsPass
 
@@ -16,6 +16,7 @@ __all__ = [
     "Authored",
     "ElementSymbolsPass",
     "LoopStatesPass",
+    "NearConstantsPass",
     "NearWeightsPass",
     "OneBranchPass",
     "SidestepDefectsPass",

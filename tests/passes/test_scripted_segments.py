@@ -88,7 +88,11 @@ def test_short_segments_that_are_skipped_end_without_a_loop(target: str) -> None
     )
     before = model(text.replace("<axis = 0> (all)", "<axis = 0, new_axis = 1> (all)"))
     result = rewrite(before, target=target)
-    assert "Loop" not in operators(result.model)
+    (decision,) = result.report.decisions
+    assert decision.verdict == "fused"
+    assert decision.few == 0 or target == "onnxruntime"
+    # Few of them run in the Loop as given where an If may ask: no copies hold such a list.
+    assert operators(result.model)["Loop"] == (decision.few > 0)
     feeds = [feed(3, 1, 4), feed(2), feed(*[2] * 20), feed(0, 3, 0)]
     assert same(before, result.model, *feeds) == len(feeds)
 

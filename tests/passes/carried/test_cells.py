@@ -12,7 +12,8 @@ from passes.graph.graphs import all_nodes
 from rewriter import rewrite
 from rewriter.backends import open_session, run
 from rewriter.proof.compare import compare
-from tests.passes.carried.cells import DIALECTS, cell_feeds, cell_loop
+from rewriter.proof.count_iterations import ITERATIONS, with_iterations
+from tests.passes.carried.cells.cells import DIALECTS, cell_feeds, cell_loop
 from tests.passes.loops import model, read, same
 
 LENGTHS = (0, 1, 2, 7, 64)
@@ -192,6 +193,24 @@ OTHER_STEPS = {
     .replace("(cy,", "(hy,")
     .replace("(cx,", "(cy,"),
 }
+
+
+@pytest.mark.parametrize("batch", ["2", "B"])
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_auto_runs_a_few_steps_in_the_loop_as_given(kind: str, batch: str) -> None:
+    """What makes a state and rows of the operator's shape takes several times as long as no step."""
+    _, body, states = CELLS[f"{kind}_as_torch"]
+    text = cell_loop("counted", body, states=states, lead=f"{batch},", row=f"{batch},")
+    before = model(text)
+    found = read(before, auto=True)
+    (decision,) = found.decisions
+    few = decision.few
+    assert 0 < few <= 8
+    assert found.loops == 1
+    counted = open_session(ir.to_proto(with_iterations(found.model)))
+    fed = [cell_feeds(n, states=states) for n in (0, 1, few, few + 1, 20)]
+    assert same(before, found.model, *fed, open_rows=True) == len(fed)
+    assert [int(counted.run(feed)[ITERATIONS]) for feed in fed] == [0, 1, few, 0, 0]
 
 
 @pytest.mark.parametrize("name", OTHER_STEPS)

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from passes.graph.builder import ORIGIN_KEY
+from passes.graph.graphs import is_used
 from rewriter import rewrite
 from rewriter.backends import BackendError, run
 from tests.passes.carried.carried import LENGTHS, SCALARS
@@ -215,6 +218,15 @@ def test_a_target_without_control_flow_takes_them(name: str) -> None:
 def test_an_old_opset_has_all_that_they_need(name: str) -> None:
     prove(loop(*WRITES[name]).replace("Shape <end = 1> (m)", "Slice (ms, zero1, one1)").replace(
         "m = Tanh (m0)", "m = Tanh (m0)  ms = Shape (m)"), 14)  # fmt: skip
+
+
+def test_a_term_that_nothing_behind_the_map_reads_is_not_written() -> None:
+    """The number of the iteration is a place in the Loop, and no value of what is batched."""
+    found = read(model(loop(*WRITES["mask"]), 18))
+    nodes = ir.from_proto(found.model).graph
+    written = [node for node in nodes if ORIGIN_KEY in node.metadata_props]
+    assert written
+    assert all(any(is_used(value) for value in node.outputs) for node in written)
 
 
 SOME = {

@@ -46,10 +46,13 @@ CHEAP = {
     "running_sum": Case(ROW, "s2 = Add (s, e)  y = Identity (s2)", "b", "", ROW),
     "maximum": Case(ROW, "s2 = Max (s, e)", "b", ""),
     "forward_fill": Case(ROW, "s2 = Where (pe, e, s)  y = Identity (s2)", "b", "", ROW),
-    "sum_of_integers_that_begins_anew": Case(
+}
+MANY = {
+    "integers_that_begin_anew": Case(
         INTS, "u = Add (s, ke)  s2 = Where (pe, ke, u)  y = Identity (s2)", "c", "", INTS
     ),
 }
+"""What becomes many operators, none of which asks for the number of iterations."""
 
 
 def auto(case: Case, dialect: str = "counted") -> tuple[onnx.ModelProto, Read]:
@@ -97,6 +100,19 @@ def test_what_is_cheap_at_no_iterations_asks_nothing(name: str) -> None:
     assert decision.few == 0
     assert found.loops == 0
     assert same(before, found.model, *map(feeds, (0, 1, 8))) == 3
+
+
+@pytest.mark.parametrize("dialect", ["counted", "while"])
+def test_the_loop_as_given_runs_no_iterations_of_what_becomes_many_operators(dialect: str) -> None:
+    before, found = auto(MANY["integers_that_begin_anew"], dialect)
+    (decision,) = found.decisions
+    few = decision.few
+    assert 0 < few <= 8
+    assert decision.notes[-1].startswith(f"up to {few} iterations run in the Loop as given")
+    counted = open_session(ir.to_proto(with_iterations(found.model)))
+    fed = [feeds(n) for n in (0, 1, few, few + 1, 40)]
+    assert same(before, found.model, *fed) == len(fed)
+    assert [int(counted.run(feed)[ITERATIONS]) for feed in fed] == [0, 1, few, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -390,6 +390,23 @@ def test_the_map_behind_may_ask_how_many_iterations_there_were() -> None:
     same(before, found.model, *map(feeds, LENGTHS))
 
 
+def test_auto_runs_very_few_iterations_of_many_operators_in_the_loop_as_given() -> None:
+    front, behind = (
+        "  ".join(f"{name}{n + 1} = Sin ({name}{n})" for n in range(20)) for name in ("a", "o")
+    )
+    body = f"""a0 = MatMul (e, wt)  {front}  v = Add (a20, e)  {CELL}
+            o0 = MatMul (s2, wt)  {behind}  y = Relu (o20)"""
+    before = model(Split(body, ()).text("counted"))
+    found = read(before, auto=True)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FISSIONED
+    assert decision.few == 1
+    note = "up to 1 iteration runs in the Loop as given, which is faster"
+    assert note in decision.notes
+    assert found.loops == 2
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
 @pytest.mark.parametrize("name", SPLITS)
 def test_a_loop_that_is_raised_in_vain_comes_back_to_the_byte(name: str) -> None:
     assert not raised_and_given_back(model(SPLITS[name].text("counted")))

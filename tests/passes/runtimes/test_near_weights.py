@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from passes.graph.graphs import all_nodes
-from passes.runtimes import Authored, NearWeightsPass
+from passes.runtimes import Authored, NearConstantsPass, NearWeightsPass
 from rewriter import rewrite
 from rewriter.backends import run
 
@@ -105,3 +105,56 @@ def test_a_guarded_map_reads_its_weights_where_they_are_packed() -> None:
     made = ir.from_proto(rewrite(proto).model)
     assert any(node.op_type == "If" for node in all_nodes(made))
     assert not NearWeightsPass()(made).modified
+
+
+BRANCHES = """g (float[N,4] x, bool f) => (float[N,4] y) {
+    two = Constant <value = float {2.0}> ()
+    z = Mul (x, two)
+    y = If (f) <
+      then_branch = yes () => (float[N,4] v) { a = Mul (z, two)  v = Add (a, row) },
+      else_branch = no () => (float[N,4] u) {
+        n = Constant <value = int64 {3}> ()
+        u = Loop (n, , z) <body = b (int64 i, bool c, float[N,4] s) => (bool d, float[N,4] r) {
+          d = Identity (c)  q = Mul (s, three)  p = Mul (q, two)  r = Add (p, table) }> }> }"""
+
+
+def branches() -> ir.Model:
+    """Return a model whose branches read constants of the main graph, one of them large."""
+    proto = onnx.parser.parse_model(f"{HEADER} {BRANCHES}")
+    for name, dims in {"row": (4,), "three": (), "table": (25, 4)}.items():
+        array = np.full(dims, 3, np.float32)
+        proto.graph.initializer.append(numpy_helper.from_array(array, name))
+    return ir.from_proto(proto)
+
+
+def from_around(model: ir.Model) -> list[str]:
+    """Return the names of constants of the main graph that inner nodes read."""
+    inner = [node for node in all_nodes(model) if node.graph is not model.graph]
+    read = (v for node in inner for v in node.inputs if v is not None and v.graph is model.graph)
+    return sorted({v.name or "" for v in read if v.name != "z"})
+
+
+def test_small_constants_stand_in_the_branches_that_read_them() -> None:
+    """onnxruntime hands a branch all that it reads from around it, each time that it runs."""
+    model = branches()
+    assert from_around(model) == ["row", "table", "three", "two"]
+    x = np.arange(100, dtype=np.float32).reshape(25, 4)
+    feeds = [{"x": x, "f": np.array(flag)} for flag in (True, False)]
+    before = [run(branches(), feed)["y"] for feed in feeds]
+    assert NearConstantsPass()(model).modified
+    assert from_around(model) == ["table"]
+    for feed, expected in zip(feeds, before, strict=True):
+        np.testing.assert_array_equal(run(model, feed)["y"], expected)
+    assert not NearConstantsPass()(model).modified
+
+
+def test_a_constant_that_only_branches_read_leaves_the_main_graph() -> None:
+    proto = onnx.parser.parse_model(f"{HEADER} {BRANCHES.replace('Mul (x, two)', 'Neg (x)')}")
+    model = ir.from_proto(proto)
+    assert NearConstantsPass()(model).modified
+    assert "two" not in {value.name for node in model.graph for value in node.outputs}
+
+
+def test_constants_that_the_author_placed_stay() -> None:
+    model = branches()
+    assert not NearConstantsPass(Authored(model))(model).modified

@@ -19,11 +19,11 @@ import onnx_ir as ir
 from passes.carried.doubling import check_steps
 from passes.carried.filled import expanded
 from passes.carried.joined import Joined
-from passes.carried.linear_steps import in_steps, in_steps_by_signs
+from passes.carried.linear_steps import in_loop, in_steps, in_steps_by_signs
 from passes.carried.pattern import Pattern, Term
 from passes.carried.widths import FACTORS, ONE_FACTOR
 from passes.decisions import Code
-from passes.graph.builder import BATCHED_KEY, END, Builder, tensor_value
+from passes.graph.builder import END, Builder
 from passes.graph.looped_branches import take_loops
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
@@ -47,12 +47,16 @@ class LinearRecurrence(Pattern):
 
     Attributes:
         carried: Where it stands.
-        terms: What is added; and the factor, unless it is one number.
+        terms: What is added; the factor, unless it is one number; whether it begins anew, if it
+            does anywhere.
         dtype: Its element type.
         number: The factor, where it is one number in all iterations.
         keeps: Whether no factor is larger than 1, by proof.
         spoils: Whether an infinite value becomes NaN.
+        begins: Whether it begins anew somewhere: there it is what is added.
+        is_small: Whether the Loop as given is as fast for few iterations as one of two operators.
         nodes: What computes the terms beside the body.
+        speculated: The nodes of branches that the map runs in all iterations.
     """
 
     carried: Carried
@@ -61,11 +65,18 @@ class LinearRecurrence(Pattern):
     number: float | None
     keeps: bool
     spoils: bool
+    begins: bool
+    is_small: bool
     nodes: tuple[ir.Node, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     name = "linear recurrence"
     keeps_shape = "by its terms"
     gives_next = True
-    few = 1  # where something asks for few iterations, it asks once
+
+    @property
+    def few(self) -> int:  # type: ignore[override]
+        """Up to how many iterations the Loop as given is no slower."""
+        return _FEW if self.is_small or self.dtype in INTEGERS else 1
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
@@ -108,7 +119,7 @@ class LinearRecurrence(Pattern):
         self._check_pays(joined)
         if self.dtype in INTEGERS or not joined.asks:
             return self._in_steps(joined)
-        if joined.trips.static is not None:
+        if joined.trips.static is not None or (self.is_small and joined.weighs_cost):
             return self._if_finite(joined)
         builder = joined.builder
         many = builder.op("Greater", [joined.trips.write(builder), builder.ints(_FEW)])
@@ -169,9 +180,12 @@ class LinearRecurrence(Pattern):
 
     def _in_steps(self, joined: Joined) -> ir.Value:
         """Record the values behind all iterations in steps of twice as many rows each."""
-        write = in_steps if self.dtype in INTEGERS or joined.asks else in_steps_by_signs
         rows, factors = self._with_first(joined, [self._term(joined, 0)]), self._factors(joined)
-        whole = write(joined, rows, factors, self.dtype, spoils=self.spoils)
+        if self.dtype in INTEGERS or joined.asks:
+            whole = in_steps(joined, rows, factors, self.dtype)
+        else:
+            flags = self._in_front(joined, -1, False) if self.begins else None
+            whole = in_steps_by_signs(joined, rows, factors, flags, self.dtype, spoils=self.spoils)
         return _cut(joined.builder, whole, 1, END)
 
     def _with_first(self, joined: Joined, rows: Sequence[ir.Value]) -> ir.Value:
@@ -191,44 +205,29 @@ class LinearRecurrence(Pattern):
 
     def _factors(self, joined: Joined) -> ir.Value:
         """Record the factors, with 1 in front as that of the initial value, or the one number."""
-        builder, rank = joined.builder, self._rank(joined)
         if self.number is not None:
-            return builder.constant(np.array(self.number, self.dtype.numpy()))
-        one = builder.constant(np.ones([1] * (rank + 1), self.dtype.numpy()))
-        if joined.types[1].dims == ():
-            factors = joined.values[1]
+            return joined.builder.constant(np.array(self.number, self.dtype.numpy()))
+        return self._in_front(joined, 1, 1)
+
+    def _in_front(self, joined: Joined, at: int, number: int) -> ir.Value:
+        """Record a term of all iterations with a number in front of it."""
+        builder, rank = joined.builder, self._rank(joined)
+        dtype = _BOOL if isinstance(number, bool) else self.dtype
+        first = builder.constant(np.full([1] * (rank + 1), number, dtype.numpy()))
+        rows = joined.values[at]
+        if joined.types[at].dims == ():
             if rank:
-                factors = builder.op("Unsqueeze", [factors, builder.ints(*range(1, rank + 1))])
+                rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, rank + 1))])
         else:
-            factors = self._term(joined, 1)
+            rows = self._term(joined, at)
             sizes = [builder.ints(1), builder.op("Shape", [self.carried.initial])]
-            one = builder.op("Expand", [one, builder.op("Concat", sizes, {"axis": 0})])
-        return builder.op("Concat", [one, factors], {"axis": 0})
+            first = builder.op("Expand", [first, builder.op("Concat", sizes, {"axis": 0})])
+        return builder.op("Concat", [first, rows], {"axis": 0})
 
     def _looped(self, joined: Joined) -> ir.Value:
-        """Record a Loop that multiplies and adds, with rows of a known shape where it runs not."""
-        builder, initial = joined.builder, self.carried.initial
-        state = tensor_value("state", self.dtype, [None] * self._rank(joined))
-        number, go = tensor_value("number", ir.DataType.INT64, []), tensor_value("go", _BOOL, [])
-
-        def write(inner: Builder) -> Sequence[ir.Value]:
-            row, *factor = (
-                inner.op("Gather", [value, number], {"axis": 0}) for value in joined.values
-            )
-            if self.number is not None:
-                factor = [inner.constant(np.array(self.number, self.dtype.numpy()))]
-            after = inner.op("Add", [inner.op("Mul", [*factor, state]), row])
-            if self.spoils:
-                after = inner.op("Add", [after, inner.op("Sub", [state, state])])
-            return [inner.op("Identity", [go]), after, after]
-
-        body = builder.subgraph("linear", [number, go, state], write)
-        count = joined.trips.write(builder)
-        inputs = [builder.op("Squeeze", [count]), None, initial]
-        loop = builder.node("Loop", inputs, {"body": body}, outputs=2)
-        loop.metadata_props[BATCHED_KEY] = builder.origin
-        shape = builder.op("Concat", [count, builder.op("Shape", [initial])], {"axis": 0})
-        return builder.op("Reshape", [loop.outputs[1], shape], {"allowzero": 1})
+        """Record the values behind all iterations one by one."""
+        how = (self.dtype, self.number)
+        return in_loop(joined, self.carried, *how, spoils=self.spoils, begins=self.begins)
 
 
 _BOOL = ir.DataType.BOOL

@@ -29,6 +29,22 @@ BOUNDED = {
     "cut_factors": "q = Exp (e)  h = Clip (q, , whole)  m = Mul (s, h)  s2 = Sub (m, e)",
     "several_steps": "u = Add (s, e)  m = Mul (u, most)  h = Neg (m)  s2 = Sub (h, b)",
     "alternating": "s2 = Sub (e, s)",
+    "stays_where_masked": "m = Mul (most, s)  u = Add (m, e)  s2 = Where (pe, u, s)",
+    "begins_anew": "m = Mul (most, s)  u = Add (m, e)  s2 = Where (pe, e, u)",
+    "begins_anew_in_front": "u = Where (pe, b, s)  m = Mul (most, u)  s2 = Add (m, e)",
+    "begins_anew_twice": """u = Where (pe, b, s)  l = Less (e, z)  q = Where (l, u, e)
+        m = Mul (most, q)  s2 = Add (m, e)""",
+    "one_of_two": """m = Mul (most, s)  u = Add (m, e)  l = Mul (turned, s)  o = Add (l, b)
+        s2 = Where (pe, u, o)""",
+    "as_lerp_is_exported": """d = Sub (e, s)  m = Mul (most, d)  u = Add (s, m)
+        l = Mul (turned, d)  o = Sub (e, l)  h = Less (most, whole)  s2 = Where (h, u, o)""",
+    "in_a_branch": """q = ReduceSum <keepdims = 0> (e, zero1)  l = Greater (q, z)  s2 = If (l) <
+        then_branch = yes () => (float[4] a1) { m = Mul (most, s)  a1 = Add (m, e) },
+        else_branch = no () => (float[4] a2) { a2 = Identity (s) }>""",
+    "anew_in_a_branch": """q = ReduceSum <keepdims = 0> (e, zero1)  l = Greater (q, z)
+        u = If (l) <then_branch = yes () => (float[4] a1) { a1 = Tanh (e) },
+        else_branch = no () => (float[4] a2) { a2 = Identity (s) }>
+        m = Mul (most, u)  s2 = Add (m, e)""",
 }
 OPEN = {
     "factors_of_any_size": "m = Mul (e, s)  s2 = Add (m, b)",
@@ -40,8 +56,12 @@ INTEGERS = {
     "alternating": "s2 = Sub (ke, s)",
     "twice_and_again": "m = Mul (s, ten)  u = Add (m, s)  s2 = Add (u, ke)",
     "factors": "m = Mul (ke, s)  s2 = Sub (m, c)",
+    "begins_anew": "m = Mul (s, ten)  u = Add (m, ke)  s2 = Where (pe, c, u)",
 }
-LEFT = {"Add", "Concat", "Constant", "Gather", "Greater", "Identity", "Less", "Max", "Mul", "Sub"}
+LEFT = {
+    *("Add", "Concat", "Constant", "Gather", "Greater", "Identity", "Less", "Max", "Mul", "Sub"),
+    "Where",
+}
 """What stands in the Loops that are left, and what doubles the steps."""
 
 
@@ -171,6 +191,9 @@ NEAR = {
     "two_factors_of_one_sign": "m = Mul (most, s)  h = Mul (s, s)  u = Add (m, s)  s2 = Add (u, e)",
     "within_bounds": "m = Mul (most, s)  u = Add (m, e)  s2 = Clip (u, turned, most)",
     "a_factor_of_the_state": "l = Sigmoid (s)  m = Mul (l, s)  s2 = Add (m, e)",
+    "a_condition_of_the_state": """m = Mul (most, s)  u = Add (m, e)  l = Less (s, e)
+        s2 = Where (l, u, e)""",
+    "chosen_by_itself": "m = Mul (most, s)  u = Where (pe, m, e)  h = Mul (u, s)  s2 = Add (h, e)",
     "divided": "m = Div (e, s)  s2 = Add (m, e)",
     "a_product_of_matrices": """l = Unsqueeze (s, zero1)  h = Concat <axis = 0> (l, l, l, l)
         m = MatMul (s, h)  s2 = Add (m, e)""",
@@ -227,7 +250,8 @@ def test_wide_rows_leave_the_recurrence_in_the_loop(row: int, verdict: Verdict) 
     before = model(WIDE.replace("ROW", str(row)))
     found = read(before, auto=True)
     assert [d.verdict for d in found.decisions] == [verdict]
-    assert not {"Sin", "Exp"} & set(_in_loops(found.model.graph))
+    is_beside = verdict is Verdict.FUSED  # the Loop as given, for few iterations
+    assert ({"Sin", "Exp"} <= set(_in_loops(found.model.graph))) == is_beside
     rng = np.random.default_rng(0)
     given = [
         {key: rng.standard_normal(shape).astype(np.float32) for key, shape in shapes.items()}

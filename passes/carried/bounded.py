@@ -67,7 +67,7 @@ class Spans:
             return (float(array.min()), float(array.max())) if is_known else _ANY
         if node is None or not is_default_domain(node):
             return _ANY
-        if node.op_type == "Cast":
+        if node.op_type in ("Cast", "CastLike"):
             return self._cast(node, depth)
         if node.op_type in _FIXED:
             return _FIXED[node.op_type]
@@ -86,13 +86,14 @@ class Spans:
 
     def _cast(self, node: ir.Node, depth: int) -> Span:
         """Return the bounds of a number that is cast to a float: of a truth value 0 and 1."""
-        (given,) = operands(node)
+        given, *like = operands(node)
         dtype = self.typing.dtype(given)
+        to = self.typing.dtype(like[0]) if like else ir.DataType(node.attributes.get_int("to", 0))
+        if dtype is None or to is None or not to.is_floating_point():
+            return _ANY
         if dtype == ir.DataType.BOOL:
             return (0.0, 1.0)
-        is_same = dtype is not None and dtype != ir.DataType.STRING
-        to = ir.DataType(node.attributes.get_int("to", 0))
-        return self.of(given, depth + 1) if is_same and to.is_floating_point() else _ANY
+        return _ANY if dtype == ir.DataType.STRING else self.of(given, depth + 1)
 
 
 def _absolute(span: Span) -> Span:

@@ -15,7 +15,6 @@ from passes.carried.filtered_images import find_filtered_images
 from passes.carried.find_cells import find_cell
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_filters import find_filter
-from passes.carried.find_linear import find_linear
 from passes.carried.find_own_rows import find_own_rows
 from passes.carried.find_ranges import find_range_write
 from passes.carried.find_reductions import find_reduction
@@ -86,7 +85,6 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
         or find_nested_append(carried, facts, typing)
-        or find_linear(carried, facts, typing)
         or find_cell(state, facts, typing)
     )
 

@@ -6,8 +6,11 @@ or begin anew.
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from passes.carried.line_reader import LineReader
 from passes.carried.linear import TYPES, LinearRecurrence
+from passes.carried.linear_steps import Part
 from passes.carried.pattern import Term
 from passes.reading.facts import LoopFacts
 from passes.reading.integer_reads import INTEGERS
@@ -36,20 +39,22 @@ def find_linear(carried: Carried, facts: LoopFacts, typing: Typing) -> LinearRec
     is_computed = found.factor in inside or found.factor.producer() in reader.nodes
     if (number is not None or not is_computed) and not keeps and dtype not in INTEGERS:
         return None  # it grows, in all iterations
-    terms = [Term(found.offset)]
-    if number is None:
-        terms.append(Term(found.factor))
-    if found.anew is not None:
-        terms.append(Term(found.anew))
+    parts: dict[Part, ir.Value | None] = {
+        "offset": found.offset,
+        "factor": found.factor if number is None else None,
+        "anew": found.anew,
+        "spoilt": None if isinstance(found.spoils, bool) else found.spoils,
+    }
+    given = {part: Term(value) for part, value in parts.items() if value is not None}
     count = sum(node.op_type not in _FREE for node in facts.iteration.body)
     return LinearRecurrence(
         carried,
-        tuple(terms),
+        tuple(given.values()),
+        tuple(given),
         dtype,
         number,
         keeps=keeps,
-        spoils=found.spoils,
-        begins=found.anew is not None,
+        spoils=found.spoils is True,
         is_small=count <= _SMALL,
         nodes=tuple(reader.nodes),
         speculated=tuple(reader.speculated),

@@ -39,13 +39,14 @@ class Line:
     Attributes:
         factor: The factor, None for 1.
         offset: What is added, None for nothing.
-        spoils: Whether it is NaN where the carried value is infinite.
+        spoils: Whether it is NaN where the carried value is infinite; a flag of its own where
+            that differs from iteration to iteration.
         anew: Where it is what is added alone, whatever the carried value is; None for nowhere.
     """
 
     factor: ir.Value | None = None
     offset: ir.Value | None = None
-    spoils: bool = False
+    spoils: bool | ir.Value = False
     anew: ir.Value | None = None
 
 
@@ -172,14 +173,16 @@ class LineReader(BranchReader):
         """Return the line that is one of two."""
         if one.anew is not None or other.anew is not None:
             return None
-        if one.spoils != other.spoils and self._dtype not in INTEGERS:
-            return None
-        factor, offset = None, None
+        factor, offset, spoils = None, None, one.spoils
+        if spoils is not other.spoils:
+            first, second = (self._flag(x.spoils) for x in (one, other))
+            self.nodes += choice(flag, first, second, ir.DataType.BOOL)
+            spoils = self.nodes[-1].outputs[0]
         if one.factor is not None or other.factor is not None:
             factor = self._either(flag, self._factor(one), self._factor(other))
         if one.offset is not None or other.offset is not None:
             offset = self._either(flag, *(x.offset or self._number(0) for x in (one, other)))
-        return Line(factor, offset, one.spoils)
+        return Line(factor, offset, spoils)
 
     def _begun(self, line: Line, goes_on: ir.Value, new: ir.Value) -> Line:
         """Return a line that is a new value where a flag does not hold."""
@@ -195,6 +198,12 @@ class LineReader(BranchReader):
 
     def _either(self, flag: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
         self.nodes += choice(flag, one, other, self._dtype)
+        return self.nodes[-1].outputs[0]
+
+    def _flag(self, value: bool | ir.Value) -> ir.Value:
+        if isinstance(value, ir.Value):
+            return value
+        self.nodes.append(added_constant(np.array(value)))
         return self.nodes[-1].outputs[0]
 
     def _number(self, number: int) -> ir.Value:

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from passes.carried.doubling import check_steps
 from passes.carried.filled import expanded
 from passes.carried.joined import Joined
-from passes.carried.linear_steps import in_loop, in_steps, in_steps_by_signs
+from passes.carried.linear_steps import Part, in_front, in_loop, in_steps, in_steps_by_signs
 from passes.carried.pattern import Pattern, Term
 from passes.carried.widths import FACTORS, ONE_FACTOR
 from passes.decisions import Code
@@ -47,13 +47,12 @@ class LinearRecurrence(Pattern):
 
     Attributes:
         carried: Where it stands.
-        terms: What is added; the factor, unless it is one number; whether it begins anew, if it
-            does anywhere.
+        terms: What is needed of an iteration.
+        parts: What each term is.
         dtype: Its element type.
         number: The factor, where it is one number in all iterations.
         keeps: Whether no factor is larger than 1, by proof.
-        spoils: Whether an infinite value becomes NaN.
-        begins: Whether it begins anew somewhere: there it is what is added.
+        spoils: Whether an infinite value becomes NaN in all iterations.
         is_small: Whether the Loop as given is as fast for few iterations as one of two operators.
         nodes: What computes the terms beside the body.
         speculated: The nodes of branches that the map runs in all iterations.
@@ -61,11 +60,11 @@ class LinearRecurrence(Pattern):
 
     carried: Carried
     terms: tuple[Term, ...]
+    parts: tuple[Part, ...]
     dtype: ir.DataType
     number: float | None
     keeps: bool
     spoils: bool
-    begins: bool
     is_small: bool
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
@@ -123,8 +122,7 @@ class LinearRecurrence(Pattern):
             return self._if_finite(joined)
         builder = joined.builder
         many = builder.op("Greater", [joined.trips.write(builder), builder.ints(_FEW)])
-        many = builder.op("Squeeze", [many])
-        return _either(joined, many, self._if_finite, self._looped)
+        return _either(joined, builder.op("Squeeze", [many]), self._if_finite, self._looped)
 
     def _check_pays(self, joined: Joined) -> None:
         """Check that factors are not too large, and that it pays.
@@ -172,7 +170,7 @@ class LinearRecurrence(Pattern):
         if self.keeps:
             return asked
         one = builder.constant(np.array(1, self.dtype.numpy()))
-        is_kept = builder.op("LessOrEqual", [builder.op("Abs", [joined.values[1]]), one])
+        is_kept = builder.op("LessOrEqual", [builder.op("Abs", [self._of(joined, "factor")]), one])
         others = builder.op("Cast", [builder.op("Not", [is_kept])], {"to": int(ir.DataType.FLOAT)})
         count = builder.op("ReduceSum", [others], {"keepdims": 0})
         none = builder.constant(np.array(0, np.float32))
@@ -184,8 +182,9 @@ class LinearRecurrence(Pattern):
         if self.dtype in INTEGERS or joined.asks:
             whole = in_steps(joined, rows, factors, self.dtype)
         else:
-            flags = self._in_front(joined, -1, False) if self.begins else None
-            whole = in_steps_by_signs(joined, rows, factors, flags, self.dtype, spoils=self.spoils)
+            anew = self._in_front(joined, "anew", False) if "anew" in self.parts else None
+            signs = self._signs(joined, factors)
+            whole = in_steps_by_signs(joined, rows, factors, signs, anew, self.dtype)
         return _cut(joined.builder, whole, 1, END)
 
     def _with_first(self, joined: Joined, rows: Sequence[ir.Value]) -> ir.Value:
@@ -207,30 +206,32 @@ class LinearRecurrence(Pattern):
         """Record the factors, with 1 in front as that of the initial value, or the one number."""
         if self.number is not None:
             return joined.builder.constant(np.array(self.number, self.dtype.numpy()))
-        return self._in_front(joined, 1, 1)
+        return self._in_front(joined, "factor", 1)
 
-    def _in_front(self, joined: Joined, at: int, number: int) -> ir.Value:
-        """Record a term of all iterations with a number in front of it."""
-        builder, rank = joined.builder, self._rank(joined)
-        dtype = _BOOL if isinstance(number, bool) else self.dtype
-        first = builder.constant(np.full([1] * (rank + 1), number, dtype.numpy()))
-        rows = joined.values[at]
-        if joined.types[at].dims == ():
-            if rank:
-                rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, rank + 1))])
-        else:
-            rows = self._term(joined, at)
-            sizes = [builder.ints(1), builder.op("Shape", [self.carried.initial])]
-            first = builder.op("Expand", [first, builder.op("Concat", sizes, {"axis": 0})])
-        return builder.op("Concat", [first, rows], {"axis": 0})
+    def _signs(self, joined: Joined, factors: ir.Value) -> ir.Value:
+        """Record what an infinite value is multiplied by: 0 makes NaN of it."""
+        builder = joined.builder
+        if self.spoils:
+            return builder.op("Sub", [factors, factors])
+        signs = builder.op("Sign", [factors])
+        if "spoilt" not in self.parts:
+            return signs
+        zero = builder.constant(np.array(0, self.dtype.numpy()))
+        return builder.op("Where", [self._in_front(joined, "spoilt", False), zero, signs])
+
+    def _of(self, joined: Joined, part: Part) -> ir.Value:
+        return joined.values[self.parts.index(part)]
+
+    def _in_front(self, joined: Joined, part: Part, number: int) -> ir.Value:
+        """Record a term of all iterations with a number, or a flag, in front of it."""
+        dtype = ir.DataType.BOOL if isinstance(number, bool) else self.dtype
+        return in_front(joined, self.carried, self.parts.index(part), number, dtype)
 
     def _looped(self, joined: Joined) -> ir.Value:
         """Record the values behind all iterations one by one."""
-        how = (self.dtype, self.number)
-        return in_loop(joined, self.carried, *how, spoils=self.spoils, begins=self.begins)
+        given = dict(zip(self.parts, joined.values, strict=True))
+        return in_loop(joined, self.carried, given, self.dtype, self.number, spoils=self.spoils)
 
-
-_BOOL = ir.DataType.BOOL
 
 _Write = Callable[[Joined], ir.Value]
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.carried.doubling import doubled
+from passes.carried.filled import expanded
 from passes.carried.joined import Joined
 from passes.graph.builder import BATCHED_KEY, Builder, tensor_value
 from passes.reading.iterations import Carried
 
-__all__ = ["in_loop", "in_steps", "in_steps_by_signs"]
+__all__ = ["Part", "in_front", "in_loop", "in_steps", "in_steps_by_signs"]
+
+
+Part = Literal["offset", "factor", "anew", "spoilt"]
+"""What is needed of an iteration: what is added; the factor; whether the value begins anew there,
+as what is added alone; whether an infinite one becomes NaN."""
 
 
 def in_steps(joined: Joined, rows: ir.Value, factors: ir.Value, dtype: ir.DataType) -> ir.Value:
@@ -38,10 +45,9 @@ def in_steps_by_signs(
     joined: Joined,
     rows: ir.Value,
     factors: ir.Value,
-    flags: ir.Value | None,
+    signs: ir.Value,
+    anew: ir.Value | None,
     dtype: ir.DataType,
-    *,
-    spoils: bool,
 ) -> ir.Value:
     """Record the same where nothing asks whether all is finite; no factor is larger than 1.
 
@@ -53,9 +59,9 @@ def in_steps_by_signs(
         joined: Writes the graph.
         rows: The initial value, and the terms of all iterations.
         factors: The factors, with 1 in front; or one number, a constant.
-        flags: Where a value begins anew, with a false flag in front; None for nowhere.
+        signs: Those of the factors, or 0 where an infinite value becomes NaN.
+        anew: Where a value begins anew, with a false flag in front; None for nowhere.
         dtype: The element type.
-        spoils: Whether an infinite value becomes NaN.
     """
     neutral = _Neutral(joined.builder, rows, factors, dtype)
     zero = joined.builder.constant(np.array(0, dtype.numpy()))
@@ -64,37 +70,34 @@ def in_steps_by_signs(
         rows, factors, signs, *flags = values
         before = neutral.before(b, rows, read)
         scaled = b.op("Mul", [factors, before])
-        if spoils:
-            scaled = b.op("Add", [scaled, b.op("Sub", [before, before])])
-        else:
-            endless = b.op("Mul", [signs, before])
-            scaled = b.op("Where", [b.op("IsInf", [before]), endless, scaled])
+        endless = b.op("Mul", [signs, before])
+        scaled = b.op("Where", [b.op("IsInf", [before]), endless, scaled])
         scaled = b.op("Where", [flags[0], zero, scaled]) if flags else scaled
         made = [b.op("Add", [scaled, rows]), *(neutral.twice(b, v, read) for v in values[1:3])]
         return [*made, *(neutral.since(b, v, read) for v in flags)]
 
-    given = [rows, factors, joined.builder.op("Sign", [factors])]
-    return doubled(joined, given if flags is None else [*given, flags], step, behind=1)[0]
+    given = [rows, factors, signs, *([] if anew is None else [anew])]
+    return doubled(joined, given, step, behind=1)[0]
 
 
 def in_loop(
     joined: Joined,
     carried: Carried,
+    given: Mapping[Part, ir.Value],
     dtype: ir.DataType,
     number: float | None,
     *,
     spoils: bool,
-    begins: bool,
 ) -> ir.Value:
     """Record a Loop that multiplies and adds, with rows of a known shape where it runs not.
 
     Args:
-        joined: Writes the graph; its values are the terms, the factors and the flags.
+        joined: Writes the graph.
         carried: The carried value.
+        given: What there is of all iterations.
         dtype: The element type.
-        number: The factor, where it is one number, which is not among the values.
-        spoils: Whether an infinite value becomes NaN.
-        begins: Whether there are flags where the value begins anew.
+        number: The factor, where it is one number.
+        spoils: Whether an infinite value becomes NaN in all iterations.
     """
     builder, initial = joined.builder, carried.initial
     state = tensor_value("state", dtype, [None] * (joined.typing.rank(initial) or 0))
@@ -102,14 +105,21 @@ def in_loop(
     go = tensor_value("go", ir.DataType.BOOL, [])
 
     def write(inner: Builder) -> Sequence[ir.Value]:
-        row, *rest = (inner.op("Gather", [value, place], {"axis": 0}) for value in joined.values)
+        rows = {
+            part: inner.op("Gather", [value, place], {"axis": 0}) for part, value in given.items()
+        }
         if number is not None:
-            rest.insert(0, inner.constant(np.array(number, dtype.numpy())))
-        after = inner.op("Add", [inner.op("Mul", [rest[0], state]), row])
-        if spoils:
-            after = inner.op("Add", [after, inner.op("Sub", [state, state])])
-        if begins:
-            after = inner.op("Where", [rest[1], row, after])
+            rows["factor"] = inner.constant(np.array(number, dtype.numpy()))
+        scaled = inner.op("Mul", [rows["factor"], state])
+        if spoils or "spoilt" in rows:
+            lost = inner.op("Sub", [state, state])
+            if not spoils:
+                zero = inner.constant(np.array(0, dtype.numpy()))
+                lost = inner.op("Where", [rows["spoilt"], lost, zero])
+            scaled = inner.op("Add", [scaled, lost])
+        after = inner.op("Add", [scaled, rows["offset"]])
+        if "anew" in rows:
+            after = inner.op("Where", [rows["anew"], rows["offset"], after])
         return [inner.op("Identity", [go]), after, after]
 
     body = builder.subgraph("linear", [place, go, state], write)
@@ -119,6 +129,31 @@ def in_loop(
     loop.metadata_props[BATCHED_KEY] = builder.origin
     shape = builder.op("Concat", [count, builder.op("Shape", [initial])], {"axis": 0})
     return builder.op("Reshape", [loop.outputs[1], shape], {"allowzero": 1})
+
+
+def in_front(
+    joined: Joined, carried: Carried, at: int, number: int, dtype: ir.DataType
+) -> ir.Value:
+    """Record a term of all iterations with a number in front of it.
+
+    Args:
+        joined: Writes the graph.
+        carried: The carried value.
+        at: Which term.
+        number: The number.
+        dtype: Its element type.
+    """
+    builder, rank = joined.builder, joined.typing.rank(carried.initial) or 0
+    first = builder.constant(np.full([1] * (rank + 1), number, dtype.numpy()))
+    rows = joined.values[at]
+    if joined.types[at].dims == ():
+        if rank:
+            rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, rank + 1))])
+    else:
+        rows = expanded(joined, carried, at, rank)
+        sizes = [builder.ints(1), builder.op("Shape", [carried.initial])]
+        first = builder.op("Expand", [first, builder.op("Concat", sizes, {"axis": 0})])
+    return builder.op("Concat", [first, rows], {"axis": 0})
 
 
 class _Neutral:

@@ -16,6 +16,7 @@ from passes.carried.find import find_one_write, find_pattern, find_written, is_o
 from passes.carried.find_best import find_best, find_chosen
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_keyed import find_keyed_reads, is_read_elsewhere
+from passes.carried.find_linear import find_linear
 from passes.carried.first import find_first
 from passes.carried.flags import find_flag
 from passes.carried.free_places import find_free_places
@@ -154,6 +155,7 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
             anew: Pattern | None = chosen or find_resets(state.carried, iteration, typing)
             anew = anew or find_flag(state.carried, iteration, typing)
             anew = anew or find_free_places(state.carried, iteration, typing)
+            anew = anew or find_linear(state.carried, facts, typing)
             states[at] = dataclasses.replace(state, pattern=anew)
     return states
 

@@ -38,6 +38,8 @@ BOUNDED = {
         s2 = Where (pe, u, o)""",
     "as_lerp_is_exported": """d = Sub (e, s)  m = Mul (most, d)  u = Add (s, m)
         l = Mul (turned, d)  o = Sub (e, l)  h = Less (most, whole)  s2 = Where (h, u, o)""",
+    "an_average_where_masked": """d = Sub (e, s)  m = Mul (most, d)  u = Add (s, m)
+        s2 = Where (pe, u, s)""",
     "in_a_branch": """q = ReduceSum <keepdims = 0> (e, zero1)  l = Greater (q, z)  s2 = If (l) <
         then_branch = yes () => (float[4] a1) { m = Mul (most, s)  a1 = Add (m, e) },
         else_branch = no () => (float[4] a2) { a2 = Identity (s) }>""",

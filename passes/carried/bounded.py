@@ -22,6 +22,9 @@ Span = tuple[float, float]
 """The least and the greatest number; of what is not known these are infinite."""
 
 _ANY: Span = (-math.inf, math.inf)
+_LARGEST = 65504.0
+"""The largest number of the narrowest float type; beyond it a result may overflow."""
+
 _DEEPEST = 64
 """So many operators are followed, one behind the other."""
 
@@ -34,8 +37,8 @@ _FIXED: Mapping[str, Span] = {
 
 _MOVES = frozenset(
     {
-        *("Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "ReduceMax"),
-        *("ReduceMin", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+        *("Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape"),
+        *("Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
     }
 )
 """Operators that yield some elements of their first operand, and no others."""
@@ -82,7 +85,9 @@ class Spans:
             return _ANY
         spans = [_ANY if one is None else self.of(one, depth + 1) for one in node.inputs]
         low, high = rule(spans)
-        return _ANY if math.isnan(low) or math.isnan(high) else (low, high)
+        if math.isnan(low) or math.isnan(high):
+            return _ANY
+        return (low if low >= -_LARGEST else -math.inf, high if high <= _LARGEST else math.inf)
 
     def _cast(self, node: ir.Node, depth: int) -> Span:
         """Return the bounds of a number that is cast to a float: of a truth value 0 and 1."""

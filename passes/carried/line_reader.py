@@ -61,6 +61,7 @@ class LineReader(BranchReader):
         self.spans = Spans(typing, {**scanned, **facts.evaluator.outer})
         self.speculated: list[tuple[ir.Node, ir.Node]] = []
         self._typing, self._dtype = typing, dtype
+        self._lines: dict[ir.Value, Line | None] = {}
         self._states = _later_values(carried, facts)
 
     def read(self, value: ir.Value, depth: int) -> Line | None:
@@ -68,6 +69,11 @@ class LineReader(BranchReader):
         value = skip_identities(value)
         if value is self.inner:
             return Line()
+        if value not in self._lines:
+            self._lines[value] = self._read(value, depth)
+        return self._lines[value]
+
+    def _read(self, value: ir.Value, depth: int) -> Line | None:
         graph = next((g for g in self.scope.graphs if made_by(value, body=g) is not None), None)
         if graph is None or not depth or value not in self.dependent:
             return None

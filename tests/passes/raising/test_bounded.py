@@ -52,7 +52,9 @@ SPANS = {
     "CastLike (x, k)": ANY,
     "Gather (g, k)": (0, 1),
     "Transpose (t)": (-1, 1),
-    "ReduceMax (g)": (0, 1),
+    "ReduceMax (g)": ANY,
+    "Add (large, large)": (0, math.inf),
+    "Neg (large)": (-60000, 0),
     "ReduceMean (g)": ANY,
     "Constant <value = float[3] {1.0, -2.0, 0.5}> ()": (-2, 1),
     "Log (x)": ANY,
@@ -63,7 +65,8 @@ SPANS = {
 def test_bounds_follow_from_those_of_operands(made: str) -> None:
     text = f"""g (float[N] x, bool[N] c, int64[N] k) => (float[] y) {{
         one = Constant <value = float {{1.0}}> ()  half = Constant <value = float {{0.5}}> ()
-        zeros = Constant <value = float[1] {{0.0}}> ()
+        wide = Constant <value = float {{60000.0}}> ()  half2 = Sigmoid (x)
+        large = Mul (wide, half2)  zeros = Constant <value = float[1] {{0.0}}> ()
         g = Sigmoid (x)  t = Tanh (x)  a = Abs (x)  n = Neg (a)  e = Exp (x)
         y = {made}
     }}"""

@@ -119,7 +119,11 @@ class LineReader(BranchReader):
         self.speculated += pairs
         return found
 
-    def _product(self, line: Line, other: ir.Value) -> Line:
+    def _product(self, line: Line, other: ir.Value) -> Line | None:
+        """Return a product; of a sum each term may overflow by a factor larger than 1."""
+        is_small = max(map(abs, self.spans.of(other))) <= 1
+        if line.offset is not None and not (is_small or self._dtype in INTEGERS):
+            return None
         factor = other if line.factor is None else self.made("Mul", line.factor, other)
         offset = None if line.offset is None else self.made("Mul", line.offset, other)
         return dataclasses.replace(line, factor=factor, offset=offset)

@@ -34,6 +34,7 @@ BOUNDED = {
     "begins_anew_in_front": "u = Where (pe, b, s)  m = Mul (most, u)  s2 = Add (m, e)",
     "begins_anew_twice": """u = Where (pe, b, s)  l = Less (e, z)  q = Where (l, u, e)
         m = Mul (most, q)  s2 = Add (m, e)""",
+    "turned_or_added_to": "u = Neg (s)  d = Add (s, e)  s2 = Where (pe, u, d)",
     "one_of_two": """m = Mul (most, s)  u = Add (m, e)  l = Mul (turned, s)  o = Add (l, b)
         s2 = Where (pe, u, o)""",
     "as_lerp_is_exported": """d = Sub (e, s)  m = Mul (most, d)  u = Add (s, m)
@@ -51,6 +52,7 @@ BOUNDED = {
 OPEN = {
     "factors_of_any_size": "m = Mul (e, s)  s2 = Add (m, b)",
     "flags_as_floats": "h = Sub (whole, e)  d = Mul (h, most)  m = Mul (d, s)  s2 = Add (e, m)",
+    "added_to_or_multiplied": "u = Add (s, e)  d = Mul (s, e)  s2 = Where (pe, u, d)",
 }
 """Factors that may be larger than 1."""
 INTEGERS = {
@@ -193,6 +195,7 @@ NEAR = {
     "two_factors_of_one_sign": "m = Mul (most, s)  h = Mul (s, s)  u = Add (m, s)  s2 = Add (u, e)",
     "within_bounds": "m = Mul (most, s)  u = Add (m, e)  s2 = Clip (u, turned, most)",
     "a_factor_of_the_state": "l = Sigmoid (s)  m = Mul (l, s)  s2 = Add (m, e)",
+    "a_sum_that_is_multiplied": "u = Add (s, e)  s2 = Mul (u, e)",
     "a_condition_of_the_state": """m = Mul (most, s)  u = Add (m, e)  l = Less (s, e)
         s2 = Where (l, u, e)""",
     "chosen_by_itself": "m = Mul (most, s)  u = Where (pe, m, e)  h = Mul (u, s)  s2 = Add (h, e)",

@@ -16,19 +16,19 @@ from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.made import operands
 from passes.typing.value_types import Typing
 
-__all__ = ["Span", "Spans"]
+__all__ = ["Limits", "NumberSpans"]
 
-Span = tuple[float, float]
+Limits = tuple[float, float]
 """The least and the greatest number; of what is not known these are infinite."""
 
-_ANY: Span = (-math.inf, math.inf)
+_ANY: Limits = (-math.inf, math.inf)
 _LARGEST = 65504.0
 """The largest number of the narrowest float type; beyond it a result may overflow."""
 
 _DEEPEST = 64
 """So many operators are followed, one behind the other."""
 
-_FIXED: Mapping[str, Span] = {
+_FIXED: Mapping[str, Limits] = {
     **dict.fromkeys(("Sigmoid", "Softmax", "HardSigmoid"), (0.0, 1.0)),
     **dict.fromkeys(("Tanh", "Erf", "Sin", "Cos", "Softsign"), (-1.0, 1.0)),
     "Softplus": (0.0, math.inf),
@@ -44,7 +44,7 @@ _MOVES = frozenset(
 """Operators that yield some elements of their first operand, and no others."""
 
 
-class Spans:
+class NumberSpans:
     """Finds between which numbers values lie.
 
     Attributes:
@@ -54,16 +54,16 @@ class Spans:
 
     def __init__(self, typing: Typing, outer: Mapping[ir.Value, ir.Value]) -> None:
         self.typing, self.outer = typing, outer
-        self._known: dict[ir.Value, Span] = {}
+        self._known: dict[ir.Value, Limits] = {}
 
-    def of(self, value: ir.Value, depth: int = 0) -> Span:
+    def of(self, value: ir.Value, depth: int = 0) -> Limits:
         """Return between which numbers the elements of a value lie."""
         value = self.outer.get(value, value)
         if value not in self._known:
             self._known[value] = _ANY if depth > _DEEPEST else self._found(value, depth)
         return self._known[value]
 
-    def _found(self, value: ir.Value, depth: int) -> Span:
+    def _found(self, value: ir.Value, depth: int) -> Limits:
         array, node = constant_value(value), value.producer()
         if array is not None:
             is_known = array.size and array.dtype.kind in "fiu" and not np.isnan(array).any()
@@ -89,7 +89,7 @@ class Spans:
             return _ANY
         return (low if low >= -_LARGEST else -math.inf, high if high <= _LARGEST else math.inf)
 
-    def _cast(self, node: ir.Node, depth: int) -> Span:
+    def _cast(self, node: ir.Node, depth: int) -> Limits:
         """Return the bounds of a number that is cast to a float: of a truth value 0 and 1."""
         given, *like = operands(node)
         dtype = self.typing.dtype(given)
@@ -101,12 +101,12 @@ class Spans:
         return _ANY if dtype == ir.DataType.STRING else self.of(given, depth + 1)
 
 
-def _absolute(span: Span) -> Span:
+def _absolute(span: Limits) -> Limits:
     low, high = span
     return (0.0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
 
 
-def _times(one: Span, other: Span) -> Span:
+def _times(one: Limits, other: Limits) -> Limits:
     """Return the bounds of a product; 0 times what has no bound is 0, as it is of numbers."""
     products = [a * b if a and b else 0.0 for a in one for b in other]
     return (min(products), max(products))
@@ -116,7 +116,7 @@ def _exponential(number: float) -> float:
     return math.exp(number) if number < 700 else math.inf
 
 
-def _clip(spans: Sequence[Span]) -> Span:
+def _clip(spans: Sequence[Limits]) -> Limits:
     """Return the bounds behind a Clip; a bound that is left out is as one that is not known."""
     (low, high), *limits = spans
     for (least, most), extreme in zip(limits, (max, min), strict=False):
@@ -124,25 +124,25 @@ def _clip(spans: Sequence[Span]) -> Span:
     return (low, high)
 
 
-def _each(join: Callable[[Sequence[float]], float], spans: Sequence[Span]) -> Span:
+def _each(join: Callable[[Sequence[float]], float], spans: Sequence[Limits]) -> Limits:
     return (join([low for low, _ in spans]), join([high for _, high in spans]))
 
 
-def _over(spans: Sequence[Span]) -> Span:
+def _over(spans: Sequence[Limits]) -> Limits:
     """Return the bounds of a quotient whose divisor has one sign."""
     whole, (low, high) = spans
     return _times(whole, (1 / high, 1 / low)) if low > 0 or high < 0 else _ANY
 
 
-def _hull(spans: Sequence[Span]) -> Span:
+def _hull(spans: Sequence[Limits]) -> Limits:
     return (min(low for low, _ in spans), max(high for _, high in spans))
 
 
-def _turned(span: Span) -> Span:
+def _turned(span: Limits) -> Limits:
     return (-span[1], -span[0])
 
 
-_RULES: Mapping[str, Callable[[Sequence[Span]], Span]] = {
+_RULES: Mapping[str, Callable[[Sequence[Limits]], Limits]] = {
     "Abs": lambda spans: _absolute(spans[0]),
     "Add": lambda spans: _each(sum, spans),
     "Clip": _clip,

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.carried.line_reader import LineReader
 from passes.carried.linear import TYPES, LinearRecurrence
-from passes.carried.linear_steps import Part
+from passes.carried.linear_steps import Role
 from passes.carried.pattern import Term
 from passes.reading.facts import LoopFacts
 from passes.reading.integer_reads import INTEGERS
@@ -39,7 +39,7 @@ def find_linear(carried: Carried, facts: LoopFacts, typing: Typing) -> LinearRec
     is_computed = found.factor in inside or found.factor.producer() in reader.nodes
     if (number is not None or not is_computed) and not keeps and dtype not in INTEGERS:
         return None  # it grows, in all iterations
-    parts: dict[Part, ir.Value | None] = {
+    parts: dict[Role, ir.Value | None] = {
         "offset": found.offset,
         "factor": found.factor if number is None else None,
         "anew": found.anew,

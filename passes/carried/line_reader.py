@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.bounded import Span, Spans
+from passes.carried.bounded import Limits, NumberSpans
 from passes.carried.masks import choice, flag_of
 from passes.carried.pattern import added_constant, dependent_values
 from passes.carried.selections import BranchReader, Selection, find_selection, hoist
@@ -58,7 +58,7 @@ class LineReader(BranchReader):
     ) -> None:
         super().__init__(carried.inner, facts.iteration.body)
         scanned = {inner: source.tensor for inner, source in facts.iteration.scanned}
-        self.spans = Spans(typing, {**scanned, **facts.evaluator.outer})
+        self.spans = NumberSpans(typing, {**scanned, **facts.evaluator.outer})
         self.speculated: list[tuple[ir.Node, ir.Node]] = []
         self._typing, self._dtype = typing, dtype
         self._lines: dict[ir.Value, Line | None] = {}
@@ -146,7 +146,7 @@ class LineReader(BranchReader):
         factor = self.made("Add", self._factor(one), self._factor(other))
         return Line(factor, offset, spoils=not is_integer)
 
-    def _span(self, line: Line) -> Span:
+    def _span(self, line: Line) -> Limits:
         return (1.0, 1.0) if line.factor is None else self.spans.of(line.factor)
 
     def _negated(self, line: Line | None) -> Line | None:

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from passes.carried.doubling import check_steps
 from passes.carried.filled import expanded
 from passes.carried.joined import Joined
-from passes.carried.linear_steps import Part, in_front, in_loop, in_steps, in_steps_by_signs
+from passes.carried.linear_steps import Role, in_front, in_loop, in_steps, in_steps_by_signs
 from passes.carried.pattern import Pattern, Term
 from passes.carried.widths import FACTORS, ONE_FACTOR
 from passes.decisions import Code
@@ -48,7 +48,7 @@ class LinearRecurrence(Pattern):
     Attributes:
         carried: Where it stands.
         terms: What is needed of an iteration.
-        parts: What each term is.
+        roles: What each term is.
         dtype: Its element type.
         number: The factor, where it is one number in all iterations.
         keeps: Whether no factor is larger than 1, by proof.
@@ -60,7 +60,7 @@ class LinearRecurrence(Pattern):
 
     carried: Carried
     terms: tuple[Term, ...]
-    parts: tuple[Part, ...]
+    roles: tuple[Role, ...]
     dtype: ir.DataType
     number: float | None
     keeps: bool
@@ -182,7 +182,7 @@ class LinearRecurrence(Pattern):
         if self.dtype in INTEGERS or joined.asks:
             whole = in_steps(joined, rows, factors, self.dtype)
         else:
-            anew = self._in_front(joined, "anew", False) if "anew" in self.parts else None
+            anew = self._in_front(joined, "anew", False) if "anew" in self.roles else None
             signs = self._signs(joined, factors)
             whole = in_steps_by_signs(joined, rows, factors, signs, anew, self.dtype)
         return _cut(joined.builder, whole, 1, END)
@@ -214,22 +214,22 @@ class LinearRecurrence(Pattern):
         if self.spoils:
             return builder.op("Sub", [factors, factors])
         signs = builder.op("Sign", [factors])
-        if "spoilt" not in self.parts:
+        if "spoilt" not in self.roles:
             return signs
         zero = builder.constant(np.array(0, self.dtype.numpy()))
         return builder.op("Where", [self._in_front(joined, "spoilt", False), zero, signs])
 
-    def _of(self, joined: Joined, part: Part) -> ir.Value:
-        return joined.values[self.parts.index(part)]
+    def _of(self, joined: Joined, role: Role) -> ir.Value:
+        return joined.values[self.roles.index(role)]
 
-    def _in_front(self, joined: Joined, part: Part, number: int) -> ir.Value:
+    def _in_front(self, joined: Joined, role: Role, number: int) -> ir.Value:
         """Record a term of all iterations with a number, or a flag, in front of it."""
         dtype = ir.DataType.BOOL if isinstance(number, bool) else self.dtype
-        return in_front(joined, self.carried, self.parts.index(part), number, dtype)
+        return in_front(joined, self.carried, self.roles.index(role), number, dtype)
 
     def _looped(self, joined: Joined) -> ir.Value:
         """Record the values behind all iterations one by one."""
-        given = dict(zip(self.parts, joined.values, strict=True))
+        given = dict(zip(self.roles, joined.values, strict=True))
         return in_loop(joined, self.carried, given, self.dtype, self.number, spoils=self.spoils)
 
 

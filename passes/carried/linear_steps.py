@@ -14,10 +14,10 @@ from passes.carried.joined import Joined
 from passes.graph.builder import BATCHED_KEY, Builder, tensor_value
 from passes.reading.iterations import Carried
 
-__all__ = ["Part", "in_front", "in_loop", "in_steps", "in_steps_by_signs"]
+__all__ = ["Role", "in_front", "in_loop", "in_steps", "in_steps_by_signs"]
 
 
-Part = Literal["offset", "factor", "anew", "spoilt"]
+Role = Literal["offset", "factor", "anew", "spoilt"]
 """What is needed of an iteration: what is added; the factor; whether the value begins anew there,
 as what is added alone; whether an infinite one becomes NaN."""
 
@@ -83,7 +83,7 @@ def in_steps_by_signs(
 def in_loop(
     joined: Joined,
     carried: Carried,
-    given: Mapping[Part, ir.Value],
+    given: Mapping[Role, ir.Value],
     dtype: ir.DataType,
     number: float | None,
     *,

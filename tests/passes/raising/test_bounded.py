@@ -7,7 +7,7 @@ import math
 import onnx_ir as ir
 import pytest
 
-from passes.carried.bounded import Spans
+from passes.carried.bounded import NumberSpans
 from passes.typing import type_values
 from tests.passes.loops import model
 
@@ -72,4 +72,4 @@ def test_bounds_follow_from_those_of_operands(made: str) -> None:
     }}"""
     given = ir.from_proto(model(text))
     (value,) = given.graph.outputs
-    assert Spans(type_values(given, proven=True), {}).of(value) == SPANS[made]
+    assert NumberSpans(type_values(given, proven=True), {}).of(value) == SPANS[made]

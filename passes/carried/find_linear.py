@@ -12,6 +12,8 @@ from passes.carried.line_reader import LineReader
 from passes.carried.linear import TYPES, LinearRecurrence
 from passes.carried.linear_steps import Role
 from passes.carried.pattern import Term
+from passes.graph.graphs import constant_value
+from passes.graph.made import made_by, operands
 from passes.reading.facts import LoopFacts
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.iterations import Carried
@@ -33,7 +35,8 @@ def find_linear(carried: Carried, facts: LoopFacts, typing: Typing) -> LinearRec
     if found is None or found.factor is None or found.offset is None:
         return None
     span = reader.spans.of(found.factor)
-    number = span[0] if span[0] == span[1] and dtype not in INTEGERS else None
+    is_number = span[0] == span[1] and dtype not in INTEGERS and _is_scalar(found.factor)
+    number = span[0] if is_number else None
     keeps = max(map(abs, span)) <= 1
     inside = facts.inside - facts.evaluator.outer.keys()
     is_computed = found.factor in inside or found.factor.producer() in reader.nodes
@@ -60,6 +63,20 @@ def find_linear(carried: Carried, facts: LoopFacts, typing: Typing) -> LinearRec
         speculated=tuple(reader.speculated),
     )
 
+
+def _is_scalar(value: ir.Value) -> bool:
+    """Whether a value is made of constants without axes alone."""
+    pending = [value]
+    for one in pending:
+        array, node = constant_value(one), made_by(one, *_OF_NUMBERS)
+        if array is None and node is not None:
+            pending += operands(node)[: 1 if node.op_type == "CastLike" else None]
+        elif array is None or array.ndim:
+            return False
+    return True
+
+
+_OF_NUMBERS = ("Add", "Cast", "CastLike", "Mul", "Neg", "Sub", "Sum")
 
 _FREE = ("Constant", "Identity")
 _SMALL = 16

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from passes.carried.doubling import check_steps
 from passes.carried.filled import expanded
-from passes.carried.joined import Joined
+from passes.carried.joined import Joined, covers
 from passes.carried.linear_steps import Role, in_front, in_loop, in_steps, in_steps_by_signs
 from passes.carried.pattern import Pattern, Term
 from passes.carried.widths import FACTORS, ONE_FACTOR
@@ -114,7 +114,6 @@ class LinearRecurrence(Pattern):
         Raises:
             NotAMapError: Factors may be larger than 1, or the Loop is faster.
         """
-        self.check_shape(joined)
         self._check_pays(joined)
         if self.dtype in INTEGERS or not joined.asks:
             return self._in_steps(joined)
@@ -125,16 +124,15 @@ class LinearRecurrence(Pattern):
         return _either(joined, builder.op("Squeeze", [many]), self._if_finite, self._looped)
 
     def _check_pays(self, joined: Joined) -> None:
-        """Check that factors are not too large, and that it pays.
-
-        Raises:
-            NotAMapError: They may be, or it does not.
-        """
+        """Check that the shape stays, that factors are not too large, and that it pays."""
         detail, count = "", joined.trips.static
         if self.dtype not in INTEGERS and not (joined.asks or self.keeps):
             detail = ", and its factor is not proven to lie between -1 and 1"
-        if joined.weighs_cost and count is not None and count <= _FEW:
+        has_both = joined.branches and joined.loops
+        if has_both and count is not None and count <= _FEW:
             detail = f", and {count} iterations are faster in the Loop"
+        if not all(covers(joined.typing, self.carried.initial, t.dims) for t in joined.types):
+            detail = ", and is not proven to keep its shape"
         if detail:
             detail = f"'{self.carried.inner.name}' depends on its own past{detail}"
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())

@@ -55,6 +55,56 @@ class PathOfStates(nn.Module):
         return torch.stack(path), torch.stack(seen)
 
 
+class SelectiveScan(nn.Module):
+    """A state space layer whose states decay as each step says, written as its recurrence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step, self.into, self.out = nn.Linear(4, 4), nn.Linear(4, 3), nn.Linear(4, 3)
+        self.decay = nn.Parameter(torch.rand(4, 3))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        size = nn.functional.softplus(self.step(rows))
+        into, out = self.into(rows), self.out(rows)
+        decay = -torch.exp(self.decay)
+        state = torch.zeros(4, 3)
+        made: list[Tensor] = []
+        for t in range(rows.size(0)):
+            kept = torch.exp(size[t].unsqueeze(-1) * decay)
+            state = kept * state + (size[t] * rows[t]).unsqueeze(-1) * into[t]
+            made.append((state * out[t]).sum(-1) + rows[t])
+        return torch.stack(made)
+
+
+class Advantages(nn.Module):
+    """Generalized advantages of steps whose episodes may end, from the last one to the first."""
+
+    def forward(self, reward: Tensor, value: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+        count = reward.size(0)
+        later = torch.zeros(4)
+        made = torch.zeros_like(reward)
+        for t in range(count - 1, -1, -1):
+            goes_on = (~ends[t]).float()
+            error = reward[t] + 0.99 * value[t + 1] * goes_on - value[t]
+            later = error + 0.99 * 0.95 * goes_on * later
+            made[t] = later
+        return made, made + value[:-1]
+
+
+class MovingStatistics(nn.Module):
+    """Rows less a moving mean, over a moving spread; steps that are masked change neither."""
+
+    def forward(self, rows: Tensor, valid: Tensor) -> Tensor:
+        mean, spread = torch.zeros(4), torch.ones(4)
+        made: list[Tensor] = []
+        for t in range(rows.size(0)):
+            if bool(valid[t]):
+                mean = mean + 0.1 * (rows[t] - mean)
+                spread = 0.9 * spread + 0.1 * (rows[t] - mean) ** 2
+            made.append((rows[t] - mean) / torch.sqrt(spread + 1e-5))
+        return torch.stack(made)
+
+
 class ClauseEncoder(nn.Module):
     """Clauses of any length, each by an LSTM both ways; its vectors are declared as matrices."""
 
@@ -79,6 +129,18 @@ def forces(n: int) -> tuple[Tensor, Tensor]:
     return torch.randn(n, 4), torch.randn(4)
 
 
+def episodes(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.randn(4 * n, 4), torch.randn(4 * n + 1, 4), torch.rand(4 * n, 4) < 0.2
+
+
+def masked(n: int) -> tuple[Tensor, Tensor]:
+    return torch.randn(4 * n, 4), torch.rand(4 * n) < 0.7
+
+
+def many_rows(n: int) -> tuple[Tensor]:
+    return (torch.randn(4 * n, 4),)
+
+
 def clauses(n: int) -> tuple[list[Tensor]]:
     return ([torch.randn(int(torch.randint(1, 7, ())), 6) for _ in range(n)],)
 
@@ -87,6 +149,9 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Any, ...]], lis
     "ts_cached_decoder": (CachedDecoder, tokens, [1], 13),
     "ts_path_of_states": (PathOfStates, forces, [1, 0], 16),
     "ts_clause_encoder": (ClauseEncoder, clauses, [1], 17),
+    "ts_advantages": (Advantages, episodes, [1, 1, 1], 17),
+    "ts_moving_statistics": (MovingStatistics, masked, [1, 1], 17),
+    "ts_selective_scan": (SelectiveScan, many_rows, [1], 17),
 }
 """The module, what draws its inputs, how many dimensions of each are open, and the opset."""
 

@@ -15,13 +15,14 @@ from rewriter.proof.compare import compare
 
 PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
 LEFT = {
-    "os_smoothed": "a recurrence",
+    "os_smoothed": "few steps, and numbers that are not finite",
     "pd_attention_pooling": "few values, which the loop is faster with",
-    "pd_smoothed": "a recurrence",
+    "pd_smoothed": "few steps, and numbers that are not finite",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_crops_at": "crops at any place, which the loop is faster with",
     "tf_regions": "regions of any size",
     "tf_suppressed": "a recurrence",
+    "ts_advantages": "few steps, and numbers that are not finite",
     "ts_clause_encoder": "a few clauses, and those that differ along two axes",
     "ts_crf_viterbi": "a recurrence",
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
@@ -29,7 +30,9 @@ LEFT = {
     "ts_maskrcnn": "masks of any size",
     "ts_masks_by_score": "a plane for each mask, which the loop is no slower with",
     "ts_moe_stacked_experts": "a loop behind a question, faster with many tokens for each expert",
+    "ts_moving_statistics": "few steps, and numbers that are not finite",
     "ts_nested_images": "images of any size",
+    "ts_selective_scan": "few steps, and numbers that are not finite",
     "ts_session_means": "few values, which the loop is faster with",
     "ts_target_encoding": "few values, which the loop is faster with",
     "ts_tokens_packed": "few values, which the loop is faster with",
@@ -38,8 +41,6 @@ LEFT = {
 }
 """Why a model keeps a loop under ``auto``."""
 NOT_PORTABLE = {
-    "os_smoothed": "a recurrence",
-    "pd_smoothed": "a recurrence",
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
     "tf_suppressed": "a recurrence",
     "ts_crf_viterbi": "a recurrence",

@@ -34,6 +34,7 @@ class Joined:
         trips: The number of iterations.
         opset: Version of ONNX's operators.
         branches: Whether the target has If.
+        loops: Whether it has Loop.
         is_collected: Whether the values of all iterations are wanted, too.
         weighs_cost: Whether what would be slower than the Loop is refused.
         is_inside: Whether the Loop stands in a body or a branch.
@@ -47,6 +48,7 @@ class Joined:
     trips: TripCount
     opset: int
     branches: bool = True
+    loops: bool = True
     is_collected: bool = False
     weighs_cost: bool = False
     is_inside: bool = False
@@ -58,6 +60,15 @@ class Joined:
         if key not in self.made:
             self.made[key] = write()
         return self.made[key]
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question may choose between operators and a Loop: not for each sample."""
+        return self.branches and self.loops and not self.is_inside
+
+    def within(self, builder: Builder) -> Joined:
+        """Return the same for what is written in a branch."""
+        return dataclasses.replace(self, builder=builder, made={})
 
     def of_terms(self, start: int, end: int) -> Joined:
         """Return the same of some of the terms alone."""

@@ -18,6 +18,7 @@ from passes.carried.choices.free_places import find_free_places
 from passes.carried.combined.find_conditional import find_conditional
 from passes.carried.common.selections import find_replacing
 from passes.carried.find import find_one_write, find_pattern, find_written, is_open
+from passes.carried.find_linear import find_linear
 from passes.carried.lists.list_reads import find_element_reads, find_list_reads, with_appended
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.rereads.delays import Delay, Onward, Unwritten
@@ -154,6 +155,7 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
             anew: Pattern | None = chosen or find_resets(state.carried, iteration, typing)
             anew = anew or find_flag(state.carried, iteration, typing)
             anew = anew or find_free_places(state.carried, iteration, typing)
+            anew = anew or find_linear(state.carried, facts, typing)
             states[at] = dataclasses.replace(state, pattern=anew)
     return states
 

@@ -75,6 +75,7 @@ def write_behind(
             read.trips,
             opset,
             branches="If" not in options.lacks,
+            loops="Loop" not in options.lacks,
             is_collected=pattern.carried.inner in collected,
             weighs_cost=_weighs_cost(options),
             is_inside=is_inside,

@@ -152,6 +152,7 @@ _OF_TWO = (Code.RECURRENCE, Code.RAGGED)
 """Said of a Loop that stays, although it and the one inside of it may be one map."""
 _OF_RECURRENCES = frozenset(
     {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.EXACT}
-    | {Code.READS_EARLIER}
+    | {Code.READS_EARLIER, Code.COST}
 )
-"""Said of a Loop that stays because of a recurrence, or of what would round otherwise."""
+"""Said of a Loop that stays because of a recurrence, or of what would round otherwise, or take
+longer than a recurrence does."""

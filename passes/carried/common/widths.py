@@ -13,7 +13,16 @@ from passes.decisions import Code
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["CHOSEN", "EXTREMES", "INTEGER_EXTREMES", "IN_STEPS", "WRITTEN", "check_width"]
+__all__ = [
+    "CHOSEN",
+    "EXTREMES",
+    "FACTORS",
+    "INTEGER_EXTREMES",
+    "IN_STEPS",
+    "ONE_FACTOR",
+    "WRITTEN",
+    "check_width",
+]
 
 IN_STEPS = 1024
 """Totals of twice as many rows in each step."""
@@ -24,6 +33,9 @@ by Less there."""
 
 WRITTEN = 1024
 """Products that ScatterElements writes."""
+
+FACTORS, ONE_FACTOR = 256, 512
+"""Linear recurrences with factors for each row, or with one number for all of them."""
 
 EXTREMES = 2048
 """The extreme of all rows, or for each element the row that has it."""

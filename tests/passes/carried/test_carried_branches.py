@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from passes.decisions import Verdict
 from tests.passes.carried.carried import LENGTHS, loop_over_slices
 from tests.passes.loops import model, read, same
 
@@ -126,9 +127,13 @@ CASES |= {
     for kind in ("And", "Or", "Xor")
     for turned in (False, True)
 }
-STAY = {
+LINES = {
     "sum_or_product": either("v = Add (s, z)", "w = Mul (s, z)", "float"),
     "from_the_other_side": either("v = Add (s, z)", "w = Sub (z, s)", "float"),
+}
+STAY = {
+    "sum_or_square": either("v = Add (s, z)", "w = Mul (s, s)", "float"),
+    "sum_or_quotient": either("v = Add (s, z)", "w = Div (z, s)", "float"),
     "by_the_state": "low = Less (s, z) a1 = Add (s, z) b1 = Sub (s, z) s2 = Where (low, a1, b1)",
 }
 SUM = "m = ReduceSum <keepdims = 0> (e, zero1)"
@@ -211,6 +216,14 @@ def test_a_branch_that_could_fail_elsewhere_runs_where_it_is_taken(name: str) ->
     found = read(before)
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_branches_that_multiply_and_add_are_one_recurrence(name: str) -> None:
+    before = model(loop("float", "Identity (z)", LINES[name]))
+    found = read(before)
+    assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 
 @pytest.mark.parametrize("name", STAY)

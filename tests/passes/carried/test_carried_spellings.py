@@ -442,13 +442,13 @@ MISSES = {
         ),
         "b",
     ),
-    "sum_and_product_in_branches": (
+    "sum_and_square_in_branches": (
         ROW,
         f"{ANY}  {LOW}  "
         + _if(
             "l",
             "(float[4] v) { " + _if("l2", "(float[4] w1) { w1 = Add (s, e) }", _kept(ROW, "v"), "v") + " }",
-            "(float[4] w2) { w2 = Mul (s, e) }",
+            "(float[4] w2) { w2 = Mul (s, s) }",
         ),
         "b",
     ),

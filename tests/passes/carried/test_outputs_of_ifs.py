@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from passes.decisions import Verdict
 from rewriter import rewrite
 from tests.passes.carried.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
 from tests.passes.loops import model, read, same
@@ -115,9 +116,13 @@ TOTALS = {
 }
 OTHER_TOTALS = {
     "of_another_kind": ("Max", "Identity (q)", "q2 = Add (q1, mf)"),
-    "subtracted_from": ("Add", "Identity (q)", "q2 = Sub (mf, q1)"),
+    "its_size_subtracted_from": ("Add", "Identity (q)", "h = Abs (q1)  q2 = Sub (mf, h)"),
     "of_itself": ("Add", "Identity (q)", "h = Sin (q1)  q2 = Add (q1, h)"),
-    "chosen_by_itself": ("Add", "Sub (q, q)", "q2 = Add (q1, mf)"),
+    "chosen_by_itself": ("Add", "Mul (q, q)", "q2 = Add (q1, mf)"),
+}
+LINES = {
+    "subtracted_from": ("Add", "Identity (q)", "q2 = Sub (mf, q1)"),
+    "less_itself": ("Add", "Sub (q, q)", "q2 = Add (q1, mf)"),
 }
 
 
@@ -143,6 +148,14 @@ def test_another_total_stays_in_a_loop(name: str) -> None:
     found = read(before)
     assert found.loops == 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_total_that_is_subtracted_is_a_linear_recurrence(name: str) -> None:
+    before = model(totals(*LINES[name]))
+    found = read(before)
+    assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 

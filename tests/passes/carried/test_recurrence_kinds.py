@@ -185,10 +185,9 @@ def test_a_nan_or_an_infinity_spoils_what_it_spoils_in_the_loop(name: str) -> No
 
 
 NEAR = {
-    "FMulAdd_of_the_state": (ROW, "u = Mul (s, e)  s2 = Add (u, b)", "b", "Add"),
+    "FMulAdd_of_a_square": (ROW, "u = Mul (s, s)  s2 = Add (u, b)", "b", "Add"),
     "And_then_Or": (INTS, "u = BitwiseAnd (s, ke)  s2 = BitwiseOr (u, c)", "c", "BitwiseOr"),
     "Xor_of_its_complement": (INTS, "u = BitwiseNot (s)  s2 = BitwiseXor (u, ke)", "c", "Bitw"),
-    "Sub_turned": (INTS, "s2 = Sub (ke, s)", "c", "Sub"),
     "FMinimumNum_that_keeps_the_new_nan": (
         ROW,
         "m = IsNaN (s)  u = Less (s, e)  o = Not (m)  h = And (u, o)  s2 = Where (h, s, e)",

@@ -28,6 +28,7 @@ from tests.passes.carried import (
     test_counted_places,
     test_crossing_writes,
     test_last_places,
+    test_linear,
     test_list_reads,
     test_outputs_of_ifs,
     test_own_ranges,
@@ -79,6 +80,9 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
     for name, body in test_several_rows.TENSORS.items():
         text = carried.loop("counted", test_several_rows.ROWS, body, "start", result="float[Q,4]")
         found[f"several-{name}"] = (model(text), plain)
+    for name, body in test_linear.BOUNDED.items():
+        text = carried.loop("counted", "float[4]", body, "b", prepare=test_linear.PREPARE)
+        found[f"linear-{name}"] = (model(text), [*plain, carried.feeds(20)])
     caches = [test_carried_caches.feeds(length) for length in (1, 3)]
     for name, text in test_carried_caches.CACHES.items():
         found[f"caches-{name}"] = (model(text, 24), caches)

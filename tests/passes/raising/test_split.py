@@ -85,11 +85,6 @@ SPLITS = {
             u = Concat <axis = 0> (l, m)  y = Mul (s2, u)""",
         ("Relu", "Concat"),
     ),
-    "linear_recurrence": Split(
-        """q = MatMul (e, wt)  o = Sin (q)  a = Sigmoid (o)  l = MatMul (e, wt)  v = Relu (l)
-            h = Mul (a, s)  s2 = Add (h, v)  y = Identity (s2)""",
-        ("Sigmoid", "Relu", "MatMul"),
-    ),
     "best_path": Split(
         """q = MatMul (e, wt)  o = Sin (q)  u = LogSoftmax (o)  l = Unsqueeze (s, one1)  m = Add (l, wt)
             h = ReduceMax <axes = [0], keepdims = 0> (m)  s2 = Add (h, u)
@@ -452,7 +447,8 @@ UNTOLD = """g (float[N,4] x, float[4] b, float[4] w) => (float[P] r, float[Q,S] 
         => (bool go, float[M2] s2, float[M3] y) {
         e = Gather <axis = 0> (x, i)
         half = Mul (s, w)
-        s2 = Add (half, e)
+        sum = Add (half, e)
+        s2 = Softsign (sum)
         u = Tanh (s)  v = Sigmoid (e)  q = Exp (u)  d = Mul (q, v)
         y = Add (d, e)
         go = Identity (cond)

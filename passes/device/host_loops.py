@@ -10,12 +10,13 @@ session where a layer runs. Without that entry the loop runs as if it were not a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import onnx_ir as ir
 
 from passes.fusing.measured_costs import HEAVY
 from passes.graph.graphs import graphs_inside, is_operator, walk_nodes
+from passes.graph.names import make_names_unique
 
 __all__ = ["HOST_LAYER", "LAYER_KEY", "CopyingLoops", "HostLoopsPass", "stays_on_host"]
 
@@ -50,13 +51,50 @@ class HostLoopsPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Annotate loops; one around them may copy for it, and is kept then, too."""
-        modified = False
+        kept = list[ir.Node]()
         while found := [node for node in self._copying(model) if _is_light(node)]:
             for node in walk_nodes(found):
                 # What onnxruntime makes of an operator that it opens has that operator's layer.
                 node.metadata_props[LAYER_KEY] = _LAYER
-            modified = True
-        return ir.passes.PassResult(model, modified)
+            kept += found
+        if kept and _give_own_weights(model, [n for n in kept if n.graph is not model.graph]):
+            make_names_unique(model)
+        return ir.passes.PassResult(model, bool(kept))
+
+
+def _give_own_weights(model: ir.Model, loops: Sequence[ir.Node]) -> bool:
+    """Give loops in branches weights of their own, where the device reads the same.
+
+    onnxruntime holds weights of the main graph that only branches read on one of both sides, and
+    copies them in no branch: what reads them on the other side fails.
+
+    Returns:
+        Whether there are such.
+    """
+    inside, copies = dict.fromkeys(walk_nodes(loops)), dict[ir.Value, ir.Value]()
+    for node in inside:
+        for at, value in enumerate(node.inputs):
+            if value is None or value.const_value is None or not value.is_initializer():
+                continue
+            is_shared = any(use.node not in inside for use in value.uses())
+            if value.graph is not model.graph or not is_shared:
+                continue
+            if value not in copies:
+                copies[value] = _copied(model, value)
+            node.replace_input_with(at, copies[value])
+    return bool(copies)
+
+
+def _copied(model: ir.Model, value: ir.Value) -> ir.Value:
+    """Return weights of the main graph once more; their numbers are not read."""
+    copy = ir.Value(
+        name=f"{value.name}/host",
+        type=value.type,
+        shape=value.shape,
+        const_value=value.const_value,
+    )
+    model.graph.register_initializer(copy)
+    return copy
 
 
 def stays_on_host(node: ir.Node) -> bool:

@@ -10,13 +10,14 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.guarded_writing import asks_enough, write_asked, write_few
+from passes.fusing.guarded_writing import write_asked, write_few
+from passes.fusing.measured_costs import MOST_CUT
 from passes.graph.builder import Builder, needed_nodes
 from passes.graph.drafts import Draft
 from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.loops.copied_samples import CopiedSamples
-from passes.loops.few_samples import write_by_count
+from passes.loops.few_samples import cut_beforehand, write_by_count
 from passes.loops.write_if import Branch, knows_no_samples, no_samples, write_if
 from passes.maps.sequence_map import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
@@ -96,8 +97,27 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
             return write_few(inner, plan, typings, count)
         return no_samples(inner, site, typings)
 
-    enough = asks_enough(builder, plan, typings, count)
+    enough = _asks_enough(builder, plan, typings, count)
     return write_if(builder, site, typings, enough, write, write_instead)
+
+
+def _asks_enough(
+    builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+) -> ir.Value:
+    """Record whether there are enough samples for the branch that is not for few: a scalar.
+
+    Few samples are cut beforehand, which copies all of them once more. Where that is much, the
+    other branch has a loop for many rows, which does not.
+    """
+    enough = builder.op("Greater", [count, builder.scalar(plan.choice.few)])
+    plain = plan.choice.forms.get(None)
+    if not plan.choice.few or plain is None or not plain.asks_rows:
+        return enough
+    for source in cut_beforehand(plan.site, typings):
+        size = builder.op("Size", [source.values[0]])
+        is_much = builder.op("Greater", [size, builder.scalar(MOST_CUT)])
+        enough = builder.op("Or", [enough, is_much])
+    return enough
 
 
 def _write_copied(

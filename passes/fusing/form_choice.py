@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from passes.batching.body_state import MANY_ROWS
 from passes.decisions import Code, Reason
 from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
 from passes.fusing.fused_body import FusedBody
@@ -149,7 +148,7 @@ def few_without_guard(
 
     Packed samples that a Loop or Scan goes through take as many steps as the longest has.
     """
-    if _asks_rows(plain):
+    if plain.asks_rows:
         return FormChoice({None: plain}, plain.walk.few)
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
@@ -162,11 +161,6 @@ def few_without_guard(
         is_large = copied * _nodes(site) > FEW_NODES and _has_loop_beside(site, plain)
         return FormChoice({None: plain}, copied, is_copied=copied > 0 and not is_large)
     return FormChoice({None: plain}, few if few > _FEWEST else 0)
-
-
-def _asks_rows(plain: FusedBody) -> bool:
-    """Whether a Loop as given runs where samples have many rows, so that few are asked first."""
-    return MANY_ROWS in plain.walk.limits.values()
 
 
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
@@ -212,7 +206,7 @@ def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoi
         forms = {c: f for c, f in choice.forms.items() if count > choice.few_for(c)}
         return _without_questions(choice, forms)
     plain = choice.forms.get(None)
-    if site.originals and plain is not None and not _asks_rows(plain):
+    if site.originals and plain is not None and not plain.asks_rows:
         return _without_questions(choice, choice.forms)
     reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
     return FormChoice({}, reasons=(*choice.reasons, reason))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.batching.body_state import MANY_ROWS
 from passes.batching.layouts import Batched, Layout
 from passes.batching.walk import BatchInterpreter
 from passes.graph.builder import Builder
@@ -46,6 +47,11 @@ class FusedBody:
     batch: ir.Value
     sources: Mapping[ir.Value, ElementSource]
     asked: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+
+    @property
+    def asks_rows(self) -> bool:
+        """Whether a loop runs where samples have many rows, so that few are asked first."""
+        return MANY_ROWS in self.walk.limits.values()
 
     def needs_loop(self, typings: Typings) -> bool:
         """Whether a node or a result stays per-sample."""

@@ -13,22 +13,20 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.batching.body_state import MANY_ROWS
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.measured_costs import MOST_CUT
 from passes.fusing.questions import Questions
 from passes.graph.builder import Builder, needed_nodes
 from passes.graph.hidden import hide_type
 from passes.loops.copied_loop import copied_loop
-from passes.loops.few_samples import FewSamples, cut_beforehand, write_by_count
+from passes.loops.few_samples import FewSamples, write_by_count
 from passes.loops.forms import Form
 from passes.loops.write_if import Branch, write_if
 from passes.maps.element_source import ElementSource
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 
-__all__ = ["asks_enough", "write_asked", "write_few"]
+__all__ = ["write_asked", "write_few"]
 
 
 def write_bounded(
@@ -111,28 +109,6 @@ def write_asked(
     return [found.get(value, value) for value in values]
 
 
-def asks_enough(builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value) -> ir.Value:
-    """Record whether there are enough samples for the branch that is not for few: a scalar.
-
-    Few samples are cut beforehand, which copies all of them once more. Where that is much, the
-    other branch has a loop for many rows, which does not.
-    """
-    enough = builder.op("Greater", [count, builder.scalar(plan.choice.few)])
-    if not (plan.choice.few and _has_many_rows(plan)):
-        return enough
-    for source in cut_beforehand(plan.site, typings):
-        size = builder.op("Size", [source.values[0]])
-        is_much = builder.op("Greater", [size, builder.scalar(MOST_CUT)])
-        enough = builder.op("Or", [enough, is_much])
-    return enough
-
-
-def _has_many_rows(plan: FusionPlan) -> bool:
-    """Whether a loop stands beside a form without a guard, for samples of many rows."""
-    plain = plan.choice.forms.get(None)
-    return plain is not None and MANY_ROWS in plain.walk.limits.values()
-
-
 def write_few(
     builder: Builder,
     plan: FusionPlan,
@@ -206,7 +182,7 @@ def _writes(plan: FusionPlan, check: GuardCheck | None, typings: Typings, loop: 
 
 
 def _writes_loop(plan: FusionPlan, typings: Typings, count: ir.Value) -> Branch:
-    splits = not _has_many_rows(plan)
+    splits = not plan.choice.forms[None].asks_rows
     return lambda inner: write_few(inner, plan, typings, count, splits=splits)
 
 

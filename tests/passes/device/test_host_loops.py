@@ -121,3 +121,30 @@ def test_the_adapter_is_handed_nothing(text: str) -> None:
     expected = rewriter.run(given, {"xs": xs})["ys"]
     for one, other in zip(session.run(feeds)["ys"], expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+BRANCHES = f"""{HEAD} g (seq(float[M, 3]) xs, float[N, 3] z, bool t) => (float[K, 2] y)
+    <float[3, 2] w = {{1, 2, 3, 4, 5, 6}}> {{
+    y = If (t) <then_branch = one () => (float[N, 2] v) {{ v = MatMul (z, w) }},
+        else_branch = two () => (float[1, 2] u) {{
+            n = SequenceLength (xs)  yes = Constant <value = bool {{1}}> ()
+            none = Constant <value = float[1, 2] {{0, 0}}> ()
+            u = Loop (n, yes, none) <body = b (int64 i, bool c, float[1, 2] a)
+                => (bool d, float[1, 2] o) {{
+                d = Identity (c)  x = SequenceAt (xs, i)  p = MatMul (x, w)
+                k = Constant <value_ints = [0]> ()  s = ReduceSum (p, k)  o = Add (a, s) }}> }}> }}"""
+
+
+def test_a_loop_in_a_branch_has_weights_of_its_own() -> None:
+    """Otherwise what the device reads of them in the other branch fails in onnxruntime."""
+    loaded, modified = kept(onnx.parser.parse_model(BRANCHES))
+    assert modified
+    assert sorted(loaded.graph.initializers) == ["w", "w/host"]
+    if software_gpu.why_not():
+        return
+    software_gpu.start()
+    session = open_session(ir.to_proto(loaded), device="webgpu")
+    ones = np.ones((2, 3), np.float32)
+    for taken, rows in ((True, [[9, 12], [9, 12]]), (False, [[27, 36]])):
+        feeds = {"xs": [ones, ones[:1]], "z": ones, "t": np.array(taken)}
+        np.testing.assert_allclose(session.run(feeds)["y"], rows)

@@ -18,9 +18,9 @@ from passes.carried.choices.free_places import find_free_places
 from passes.carried.combined.find_conditional import find_conditional
 from passes.carried.common.selections import find_replacing
 from passes.carried.find import find_one_write, find_pattern, find_written, is_open
-from passes.carried.find_linear import find_linear
 from passes.carried.lists.list_reads import find_element_reads, find_list_reads, with_appended
 from passes.carried.pattern import Pattern, Term, dependent_values
+from passes.carried.recurrences.find_linear import find_linear
 from passes.carried.rereads.delays import Delay, Onward, Unwritten
 from passes.carried.rereads.find_keyed import find_keyed_reads, is_read_elsewhere
 from passes.carried.rereads.keyed import KeyedRead

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.bounded import Limits, NumberSpans
 from passes.carried.common.masks import choice, flag_of
 from passes.carried.common.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.pattern import added_constant, dependent_values
+from passes.carried.recurrences.bounded import Limits, NumberSpans
 from passes.graph.made import made_by, operands, skip_identities
 from passes.numbers.folding import Folder
 from passes.numbers.integer_reads import INTEGERS

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.carried.line_reader import LineReader
-from passes.carried.linear import TYPES, LinearRecurrence
-from passes.carried.linear_steps import Role
 from passes.carried.pattern import Term
+from passes.carried.recurrences.line_reader import LineReader
+from passes.carried.recurrences.linear import TYPES, LinearRecurrence
+from passes.carried.recurrences.linear_steps import Role
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operands
 from passes.numbers.integer_reads import INTEGERS

@@ -7,7 +7,7 @@ import math
 import onnx_ir as ir
 import pytest
 
-from passes.carried.bounded import NumberSpans
+from passes.carried.recurrences.bounded import NumberSpans
 from passes.typing import type_values
 from tests.passes.loops import model
 

@@ -18,8 +18,14 @@ import onnx_ir as ir
 
 from passes.carried.common.widths import FACTORS, ONE_FACTOR
 from passes.carried.joined import Joined, covers
-from passes.carried.linear_steps import Role, in_front, in_loop, in_steps, in_steps_by_signs
 from passes.carried.pattern import Pattern, Term
+from passes.carried.recurrences.linear_steps import (
+    Role,
+    in_front,
+    in_loop,
+    in_steps,
+    in_steps_by_signs,
+)
 from passes.carried.totals.doubling import check_steps
 from passes.carried.totals.filled import expanded
 from passes.decisions import Code

@@ -1057,7 +1057,7 @@ MISSES = {
     "divided_by_itself": _miss(ROW, "s2 = Div (e, s)", "b", "recurrence", "Div"),
     "quotient_and_sum": _miss(ROW, "u = Div (s, b)  s2 = Add (u, e)", "b", "recurrence", "Add"),
     "doubled_sum": _miss(ROW, "u = Add (s, s)  s2 = Add (u, e)", "b", "recurrence", "Add"),
-    "subtracted_from": _miss(ROW, "s2 = Sub (e, s)", "b", "recurrence", "Sub"),
+    "divided_by": _miss(ROW, "s2 = Div (e, s)", "b", "recurrence", "Div"),
     "decayed_sum": _miss(ROW, "u = Mul (s, b)  s2 = Add (u, e)", "b", "recurrence", "Add"),
     "condition_that_reads_the_state": _miss(
         ROW, "u = Greater (s, e)  v = Where (u, e, b)  s2 = Add (s, v)", "b", "recurrence", "Add"

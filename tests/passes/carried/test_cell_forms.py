@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.passes.carried.cells.cells import cell_feeds, cell_loop
+from tests.passes.carried.cells import cell_feeds, cell_loop
 from tests.passes.loops import model, read, same
 
 pytestmark = pytest.mark.quick

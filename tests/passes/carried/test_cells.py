@@ -13,7 +13,7 @@ from rewriter import rewrite
 from rewriter.backends import open_session, run
 from rewriter.proof.compare import compare
 from rewriter.proof.count_iterations import ITERATIONS, with_iterations
-from tests.passes.carried.cells.cells import DIALECTS, cell_feeds, cell_loop
+from tests.passes.carried.cells import DIALECTS, cell_feeds, cell_loop
 from tests.passes.loops import model, read, same
 
 LENGTHS = (0, 1, 2, 7, 64)

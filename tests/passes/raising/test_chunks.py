@@ -80,4 +80,6 @@ def test_chunks(count: str, body: str, auto: bool) -> None:
     feeds = [{"x": rows(2, n), "tail": rows(2, 2), "before": rows(2, 4)} for n in lengths]
     found = same(before, after.model, *feeds)
     assert found == len(feeds) if count in ALL_FIT else found
-    assert after.loops == (count not in ALL_FIT or body in RECURRENCES)
+    # Many copies of a large body are more than the Loop as given, for few iterations.
+    few = any(one.few and not one.few_copied for one in after.decisions)
+    assert after.loops == (count not in ALL_FIT or body in RECURRENCES or few)

@@ -14,7 +14,7 @@ TEXT = """g (float[N,4] x, float[N,4] w) => (float[M,4] y) {{
     z = Constant <value = float[4] {{0.5, 1, -1, 2}}> ()
     f, y = Scan <num_scan_inputs = 2, body = b (float[4] s, float[4] e, float[4] v)
         => (float[4] n, float[4] o) {{
-        h = Tanh (e)  m = {join}  n = Add (m, h)  p = Exp (n)  o = Sigmoid (p)
+        h = Tanh (e)  m = {join}  g = Softsign (m)  n = Add (g, h)  p = Exp (n)  o = Sigmoid (p)
     }}> (z, x, w)
 }}"""
 JOINED = ["Mul (v, s)", "Mul (s, v)", "Add (v, s)", "Max (v, s)", "Min (e, s)", "Sub (v, s)"]

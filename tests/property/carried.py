@@ -9,7 +9,7 @@ from tests.passes.carried.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(49)
+_PATTERNS = range(52)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -178,6 +178,8 @@ class _Loop:
                 self.read_all(name, whole)
             case 46 | 47 | 48:
                 self.carry_own_ranges()
+            case 49 | 50 | 51:
+                self.carry_linear()
 
     def read_all(self, before: str, after: str) -> None:
         """Read all that was written so far, in front of a write or behind it."""
@@ -346,6 +348,28 @@ class _Loop:
         taken = self.add(f"Mul ({weights[0]}, {value})")
         kept = self.add(f"Mul ({name}, {weights[1]})")
         self.carry(state, initial, f"Add ({taken}, {kept})")
+
+    def carry_linear(self) -> None:
+        """Add a value that is multiplied by a factor, and gains a term, in each iteration."""
+        rng, name = self.rng, f"s{len(self.states)}"
+        if rng.random() < 0.2:
+            scaled = self.add(f"Mul ({rng.choice(['ke', 'c'])}, {name})")
+            self.carry("int64[4]", "c", f"{rng.choice(['Add', 'Sub'])} ({scaled}, ke)")
+            return
+        row = self.row()
+        number = f"Constant <value = float {{{rng.choice([0.9, -0.7, 1.0])}}}> ()"
+        factor = self.add(rng.choice([number, "Cast <to = 1> (pe)", f"Sin ({row})"]))
+        if rng.random() < 0.2:
+            factor = row  # which may be larger than 1
+        forms = ["Add ({1}, {0})", "Sub ({0}, {1})", "Sub ({1}, {0})", "average"]
+        form, term = rng.choice(forms), self.row()
+        if form == "average":
+            scaled = self.add(f"Mul ({factor}, {self.add(f'Sub ({term}, {name})')})")
+            line = self.add(f"Add ({name}, {scaled})")
+        else:
+            line = self.add(form.format(self.add(f"Mul ({name}, {factor})"), term))
+        chosen = ["Identity ({0})", "Where (pe, {0}, {1})", "Where (pe, {2}, {0})"]
+        self.carry("float[4]", "b", rng.choice(chosen).format(line, name, term))
 
     def carry_recurrence(self) -> None:
         """Add a recurrence between two projections."""

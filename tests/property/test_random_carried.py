@@ -10,7 +10,7 @@ from tests.passes.carried.carried import feeds
 from tests.passes.loops import model, read, same
 from tests.property.carried import draw
 
-SIZES = (0, 1, 2, 7)
+SIZES = (0, 1, 2, 7, 20)
 
 
 def check(seed: int, recurrences: bool = True) -> int:

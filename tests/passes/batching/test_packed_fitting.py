@@ -78,12 +78,6 @@ CASES = [
         },
     ),
     RaggedCase(
-        "quantized as its numbers ask",
-        "q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w, z)"
-        "f = Cast<to = 1>(i) y = Mul(f, s)",
-        {"x": X, "w": shared(np.arange(-6, 6, dtype=np.int8).reshape(4, 3))},
-    ),
-    RaggedCase(
         "axes that may be empty",
         "y = ReduceSum<noop_with_empty_axes = 1>(x, a)",
         {"x": X, "a": constant(np.array([1]))},
@@ -156,6 +150,18 @@ LOOPS = [
         ("y", "w"),
     ),
 ]
+
+
+QUANTIZED = RaggedCase(
+    "quantized as its numbers ask",
+    "q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w, z) f = Cast<to = 1>(i) y = Mul(f, s)",
+    {"x": X, "w": shared(np.arange(-6, 6, dtype=np.int8).reshape(4, 3))},
+)
+
+
+@pytest.mark.parametrize("batch", [0, 3])
+def test_dynamic_quantization_ends_without_a_loop_where_there_is_none(batch: int) -> None:
+    prove_ragged(QUANTIZED, batch, lacks=("Loop",))
 
 
 @pytest.mark.parametrize("batch", [0, 3])

@@ -122,7 +122,6 @@ STAYS = {
     "the sum of itself": (ROW, "s2 = Sum (s, s)", "b"),
     "less itself": (ROW, "s2 = Sub (s, s)", "b"),
     "divided by it": (ROW, "s2 = Div (e, s)", "b"),
-    "taken off": (ROW, "s2 = Sub (e, s)", "b"),
     "the state in both branches": (ROW, _if("Identity (s)", "Identity (s)"), "b"),
     "the state wherever": (ROW, "s2 = Where (pe, s, s)", "b"),
     "elements in another order": (

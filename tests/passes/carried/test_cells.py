@@ -252,7 +252,7 @@ def _of_two_batches(length: int, states: Sequence[str], rows: int, state: int) -
     return given | {f"{s}0": np.full((state, 4), 0.5, np.float32) for s in states}
 
 
-@pytest.mark.quick
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
 def test_rows_and_states_may_have_two_batches(kind: str) -> None:
     """One of 1 is repeated, as Add does; without iterations a state stays what it was."""

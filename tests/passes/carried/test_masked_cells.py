@@ -118,7 +118,7 @@ def test_a_mask_in_any_dialect_with_any_batch(kind: str, batch: str, dialect: st
     assert same(before, found.model, *feeds, open_rows=batch == "B") == len(feeds)
 
 
-@pytest.mark.quick
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_that_begin_as_zeros(kind: str) -> None:
     op_type, _, _ = CELLS[kind]
@@ -157,7 +157,7 @@ def test_what_reads_states_of_an_open_batch(kind: str, y: str, dialect: str) -> 
     assert same(before, found.model, *feeds, open_rows=True) == len(feeds)
 
 
-@pytest.mark.quick
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_zeros_where_the_mask_is_false(kind: str) -> None:
     op_type, _, _ = CELLS[kind]
@@ -215,7 +215,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.quick
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", SHOWN)
 @pytest.mark.parametrize("kind", ["gru_as_torch", "rnn_tanh", "lstm_as_torch"])
 def test_the_new_state_where_the_mask_takes_it(kind: str, form: str) -> None:

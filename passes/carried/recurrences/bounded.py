@@ -90,7 +90,10 @@ class NumberSpans:
         return (low if low >= -_LARGEST else -math.inf, high if high <= _LARGEST else math.inf)
 
     def _cast(self, node: ir.Node, depth: int) -> Limits:
-        """Return the bounds of a number that is cast to a float: of a truth value 0 and 1."""
+        """Return the bounds of a number that is cast to a float: of a truth value 0 and 1.
+
+        What is computed of integers may wrap around: only constants among them are known.
+        """
         given, *like = operands(node)
         dtype = self.typing.dtype(given)
         to = self.typing.dtype(like[0]) if like else ir.DataType(node.attributes.get_int("to", 0))
@@ -98,7 +101,8 @@ class NumberSpans:
             return _ANY
         if dtype == ir.DataType.BOOL:
             return (0.0, 1.0)
-        return _ANY if dtype == ir.DataType.STRING else self.of(given, depth + 1)
+        is_known = dtype.is_floating_point() or constant_value(given) is not None
+        return self.of(given, depth + 1) if is_known else _ANY
 
 
 def _absolute(span: Limits) -> Limits:

@@ -51,9 +51,9 @@ def in_steps_by_signs(
 ) -> ir.Value:
     """Record the same where nothing asks whether all is finite; no factor is larger than 1.
 
-    A product of factors that is too small becomes 0, of which an infinite row would be NaN: the
-    product of their signs does not. A factor of 0 makes NaN of it in the Loop, too, but where a
-    value begins anew.
+    A product of small factors is rounded to 0, and 0 makes NaN of an infinite row. The product of
+    their signs is never rounded, so infinite rows are multiplied by that. A factor of 0 makes NaN
+    of an infinite row in the Loop, too, except where a value begins anew.
 
     Args:
         joined: Writes the graph.
@@ -167,7 +167,7 @@ class _Neutral:
         self._ones = None if is_number else _like_first(builder, factors, 1, dtype)
 
     def before(self, builder: Builder, rows: ir.Value, read: ir.Value) -> ir.Value:
-        """Record the rows at some places, of which the first one is that of zeros."""
+        """Record the rows at some places, counted from a row of zeros in front of all."""
         whole = builder.op("Concat", [self._zeros, rows], {"axis": 0})
         return builder.op("Gather", [whole, read], {"axis": 0})
 

@@ -46,6 +46,8 @@ SPANS = {
     "Concat <axis = 0> (g, t)": (-1, 1),
     "Cast <to = 1> (c)": (0, 1),
     "Cast <to = 1> (k)": ANY,
+    "Cast <to = 1> (ten)": (10, 10),
+    "Cast <to = 1> (wrapped)": ANY,
     "Cast <to = 11> (g)": (0, 1),
     "CastLike (g, x)": (0, 1),
     "CastLike (c, x)": (0, 1),
@@ -67,6 +69,8 @@ def test_bounds_follow_from_those_of_operands(made: str) -> None:
         one = Constant <value = float {{1.0}}> ()  half = Constant <value = float {{0.5}}> ()
         wide = Constant <value = float {{60000.0}}> ()  half2 = Sigmoid (x)
         large = Mul (wide, half2)  zeros = Constant <value = float[1] {{0.0}}> ()
+        ten = Constant <value = uint8 {{10}}> ()  bytes = Cast <to = 2> (k)
+        few = Min (bytes, ten)  wrapped = Sub (few, ten)
         g = Sigmoid (x)  t = Tanh (x)  a = Abs (x)  n = Neg (a)  e = Exp (x)
         y = {made}
     }}"""

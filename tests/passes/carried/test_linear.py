@@ -53,6 +53,9 @@ OPEN = {
     "factors_of_any_size": "m = Mul (e, s)  s2 = Add (m, b)",
     "flags_as_floats": "h = Sub (whole, e)  d = Mul (h, most)  m = Mul (d, s)  s2 = Add (e, m)",
     "added_to_or_multiplied": "u = Add (s, e)  d = Mul (s, e)  s2 = Where (pe, u, d)",
+    "bytes_that_wrap_around": """u = Cast <to = 2> (pe)  l = Constant <value = uint8 {1}> ()
+        o = Sub (l, l)  h = Clip (u, o, l)  q = Sub (h, l)  d = Cast <to = 1> (q)
+        m = Mul (d, s)  s2 = Add (m, e)""",
 }
 """Factors that may be larger than 1."""
 INTEGERS = {

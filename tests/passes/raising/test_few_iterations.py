@@ -52,7 +52,7 @@ MANY = {
         INTS, "u = Add (s, ke)  s2 = Where (pe, ke, u)  y = Identity (s2)", "c", "", INTS
     ),
 }
-"""What becomes many operators, none of which asks for the number of iterations."""
+"""What becomes many operators without an If: they run for any number of iterations."""
 
 
 def auto(case: Case, dialect: str = "counted") -> tuple[onnx.ModelProto, Read]:

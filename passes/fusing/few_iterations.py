@@ -78,8 +78,9 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         copied = _copied(site, _copies(plans, behind, facts), facts)
         if copied is not None:
             return copied
-    few = 0 if is_known else _few(plans, behind, facts)
-    if not asks:
+    if asks:
+        few = 0 if is_known else _few(plans, behind, facts)
+    else:
         few = max(_needed(plans, behind, facts), 1)
     if not few and not limits:
         return None

@@ -89,7 +89,7 @@ def in_loop(
     *,
     spoils: bool,
 ) -> ir.Value:
-    """Record a Loop that multiplies and adds, with rows of a known shape where it runs not.
+    """Record a Loop that multiplies and adds; its rows have a known shape without iterations, too.
 
     Args:
         joined: Writes the graph.

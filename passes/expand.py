@@ -57,7 +57,7 @@ def _replace(
 def _is_open(site: MapSite, typings: Typings) -> bool:
     """Whether elements of a sequence that a map reads may differ in shape."""
     return any(
-        source.as_sequence is not None and not source.has_one_shape(typings.proven)
+        source.sequence is not None and not source.has_one_shape(typings.proven)
         for _, source in site.elements
     )
 

@@ -193,7 +193,7 @@ class MapSite:
     @property
     def sequences(self) -> list[tuple[ir.Value, ir.Value]]:
         """Each input of the body that reads the elements of a sequence, and that sequence."""
-        read = ((inner, source.as_sequence) for inner, source in self.elements)
+        read = ((inner, source.sequence) for inner, source in self.elements)
         return [(inner, sequence) for inner, sequence in read if sequence is not None]
 
     def lengths_are_equal(self, typing: Typing) -> bool:

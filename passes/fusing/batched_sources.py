@@ -71,7 +71,7 @@ class BatchedSources:
             read = self._read(inner, source, None if is_as_long else self.batch)
             if read is not None:
                 self.found[inner] = read
-                self.needs_samples |= source.as_sequence is not None and not read.is_flat
+                self.needs_samples |= source.sequence is not None and not read.is_flat
 
     def _read(
         self, inner: ir.Value, source: ElementSource, batch: ir.Value | None
@@ -83,7 +83,7 @@ class BatchedSources:
             source: The source.
             batch: How many samples count, int64 ``[1]``; fewer are an error. None for all.
         """
-        sequence = source.as_sequence
+        sequence = source.sequence
         view = None if sequence is None else read_view(sequence)
         if (
             view is not None
@@ -114,7 +114,7 @@ class BatchedSources:
 
     def _stacked(self, source: ElementSource, rank: int | None) -> ir.Value | None:
         """Stack a source whose samples have one shape, None if they may not."""
-        typing, sequence = self._facts.typings.proven, source.as_sequence
+        typing, sequence = self._facts.typings.proven, source.sequence
         is_alike = source.has_one_shape(typing)
         if not is_alike and sequence is not None:
             is_alike = self._facts.is_promised(sequence) or self._check is GuardCheck.SHAPES
@@ -143,7 +143,7 @@ def _can_pack(inner: ir.Value, source: ElementSource, typings: Typings) -> bool:
         source: Where they come from.
         typings: Both typings of the model.
     """
-    if source.as_sequence is None:
+    if source.sequence is None:
         return _axis(source, typings) is not None
     dims = typings.proven.dims(inner)
     return bool(dims) and all(typings.proven.is_one_number(d) for d in (dims or ())[1:])
@@ -179,7 +179,7 @@ def _pack(
     Returns:
         The packed source. A sequence must not be empty when this runs.
     """
-    sequence = source.as_sequence
+    sequence = source.sequence
     if sequence is not None:
         value = builder.op("ConcatFromSequence", [sequence], {"axis": 0})
         if sequence not in known:

@@ -73,7 +73,7 @@ class FusionFacts:
         """
         found: dict[ir.Value, None] = {}
         for _, source in site.elements:
-            sequence = source.as_sequence
+            sequence = source.sequence
             if sequence is None or source.has_one_shape(self.typings.proven):
                 continue
             if self.is_promised(sequence) == is_promised:

@@ -197,7 +197,7 @@ class Turn:
         site = read_map(node, graph, original.path)
         elements = [(inner, source.as_rows(typings.declared)) for inner, source in site.elements]
         for (inner, source), (_, before) in zip(elements, site.elements, strict=True):
-            if source.as_sequence is None and before.as_sequence is not None:
+            if source.sequence is None and before.sequence is not None:
                 typings.set(inner, source.element_type)
                 is_new = True
         if is_new:

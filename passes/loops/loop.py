@@ -127,7 +127,7 @@ def _shared_symbols(body: LoopBody, typings: Typings) -> set[str]:
     the memory of another if both have the same symbols. A sequence that the body reads as well
     has another element there.
     """
-    read = (source.as_sequence for _, source in body.elements)
+    read = (source.sequence for _, source in body.elements)
     sequences = dict.fromkeys(sequence for sequence in read if sequence is not None)
     symbols = Counter(
         dim

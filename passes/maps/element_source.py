@@ -71,14 +71,11 @@ class ElementSource(abc.ABC):
 
     Attributes:
         kind: What a Map node calls it.
+        sequence: The sequence that is read; None for a source of another kind.
     """
 
     kind: ClassVar[str]
-
-    @property
-    def as_sequence(self) -> ir.Value | None:
-        """The sequence that is read; None for a source of another kind."""
-        return None
+    sequence: ir.Value | None
 
     @property
     def as_slices(self) -> Slices | None:
@@ -123,9 +120,9 @@ class ElementSource(abc.ABC):
         return builder.op("Squeeze", [self.count(builder, typing), builder.ints(0)])
 
     @property
+    @abc.abstractmethod
     def given_count(self) -> ir.Value | None:
-        """The value around the map that is the number of samples, if there is one."""
-        return None
+        """The value around the map that is the number of samples, for a source of numbers."""
 
     @abc.abstractmethod
     def number(self, typing: Typing) -> int | None:

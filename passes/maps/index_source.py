@@ -31,6 +31,7 @@ class IndexSource(ElementSource):
     """
 
     kind: ClassVar[str] = "index"
+    sequence = None
 
     write_count: Callable[[Builder], ir.Value]
     known: int | None = None

@@ -114,7 +114,7 @@ def _write(members: Sequence[ir.Node], merged: MergedMaps) -> ir.Node:
     new = ir.Node(
         last.domain,
         "SequenceMap",
-        [read[inner].as_sequence for inner in site.body.inputs],
+        [read[inner].sequence for inner in site.body.inputs],
         [ir.AttrGraph("body", site.body)],
         num_outputs=len(site.results),
         name=last.name,

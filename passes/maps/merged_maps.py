@@ -83,8 +83,8 @@ class MergedMaps:
         index = next((inner for inner, s in self.elements if s.kind == "index"), None)
         links = dict(self.links)
         for inner, source in second.elements:
-            if source.as_sequence in yielded:
-                links[inner] = yielded[source.as_sequence]
+            if source.sequence in yielded:
+                links[inner] = yielded[source.sequence]
             elif source.kind == "index" and index is not None:
                 links[inner] = index
         others = [(inner, source) for inner, source in second.elements if inner not in links]
@@ -123,7 +123,7 @@ def _has_as_many(first: ElementSource, second: MapSite, sequences: Collection[ir
         sequences: What the other map yields.
     """
     sources = (first.counted, second.elements[0][1].counted)
-    one, other = (None if source is None else source.as_sequence for source in sources)
+    one, other = (None if source is None else source.sequence for source in sources)
     return other is not None and (other in sequences or other is one)
 
 

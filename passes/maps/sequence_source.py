@@ -47,13 +47,9 @@ class SequenceSource(ElementSource):
     """
 
     kind: ClassVar[str] = "element"
+    given_count = None
 
     sequence: ir.Value
-
-    @property
-    def as_sequence(self) -> ir.Value:
-        """See `ElementSource.as_sequence`."""
-        return self.sequence
 
     @property
     def values(self) -> tuple[ir.Value, ...]:

@@ -34,6 +34,8 @@ class TensorSource(ElementSource):
     """
 
     kind: ClassVar[str] = "slice"
+    sequence = None
+    given_count = None
 
     tensor: ir.Value
     axis: int

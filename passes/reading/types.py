@@ -140,7 +140,7 @@ def _checked_inputs(
         table.set(value, typings.proven[value])
     for inner, source in site.elements:
         known = typings.proven[inner]
-        sequence = source.as_sequence
+        sequence = source.sequence
         if sequence is not None:
             declared = typings.declared[inner]
             dims = relied.get(sequence, declared.dims)

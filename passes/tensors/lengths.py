@@ -29,7 +29,7 @@ def lengths_of(builder: Builder, sequence: ir.Value, typings: Typings) -> ir.Val
         typings: Both typings of the model.
     """
     source = sequence_source(sequence, typings.proven)
-    cut, made = cut_tensor(sequence, typings.proven), source.as_sequence
+    cut, made = cut_tensor(sequence, typings.proven), source.sequence
     if cut is not None and cut.split is not None:
         if not cut.split_is_scalar and cut.axis == 0:
             return builder.op("Cast", [cut.split], {"to": int(_INT64)})

@@ -39,6 +39,12 @@ class Folder(Evaluator):
             self.known[index] = (Linear.of(ITERATION),)
             self.last = last
 
+    def by(self, typing: Typing) -> Folder:
+        """Return a folder for types that tell more; what was a number stays that number."""
+        new = Folder(typing)
+        new.known |= {v: found for v, found in self.known.items() if _are_constants(found)}
+        return new
+
     def value(self, value: ir.Value | None) -> np.ndarray | None:
         """Return what a value is for every sample, or None where that is not known."""
         if value is None:
@@ -76,7 +82,11 @@ class Folder(Evaluator):
 
     def is_followed_as_float(self, numbers: Numbers) -> bool:
         """Whether numbers that were cast to float32 are constants."""
-        return all(n.number is not None for n in numbers)
+        return _are_constants(numbers)
+
+
+def _are_constants(numbers: Numbers | None) -> bool:
+    return numbers is not None and all(n.number is not None for n in numbers)
 
 
 def _is_one(number: Linear, dtype: ir.DataType) -> bool:

@@ -104,10 +104,11 @@ def _type_named(
     if proven and maps and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)
     typing = _read_inferred(model, proto, inferred, proven=proven)
-    computes = not present.isdisjoint(COMPUTED)
-    while computes and show_computed(model.graph, proto.graph, Folder(typing)):
+    computes, folder = not present.isdisjoint(COMPUTED), Folder(typing)
+    while computes and show_computed(model.graph, proto.graph, folder):
         inferred = infer(proto)
         typing = _read_inferred(model, proto, inferred, proven=proven)
+        folder = folder.by(typing)
     if maps:
         _join_symbols(typing, model.graph)
     if proven:

@@ -83,15 +83,10 @@ def external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
                 yield value.const_value
         for node in graph:
             for attribute in node.attributes.values():
-                if attribute.is_ref():
-                    continue
-                if attribute.type == ir.AttributeType.TENSOR:
-                    tensors = [attribute.as_tensor()]
-                elif attribute.type == ir.AttributeType.TENSORS:
-                    tensors = list(attribute.as_tensors())
-                else:
-                    continue
-                yield from (t for t in tensors if isinstance(t, ir.ExternalTensor))
+                several = attribute.type == ir.AttributeType.TENSORS
+                # The value itself: `as_tensor` asks a protocol, which is slow.
+                held = (attribute.value or ()) if several else (attribute.value,)
+                yield from (t for t in held if isinstance(t, ir.ExternalTensor))
 
 
 def type_text(kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> str:

@@ -19,7 +19,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import before_identities
 from passes.graph.names import make_names_unique
-from passes.graph.node_copies import forget_dims, rank_alone
+from passes.graph.node_copies import forget_dims, node_like, rank_alone
 from passes.graph.splice import hand_over, remove_dead
 from passes.maps.merge import merge_sequence_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare
@@ -128,17 +128,7 @@ def _drop_unused_outputs(node: ir.Node) -> bool:
     outputs = [body.outputs[i] for i in kept]
     body.outputs.clear()
     body.outputs.extend(outputs)
-    new = ir.Node(
-        node.domain,
-        node.op_type,
-        list(node.inputs),
-        list(node.attributes.values()),
-        num_outputs=len(kept),
-        name=node.name,
-        doc_string=node.doc_string,
-        metadata_props=dict(node.metadata_props),
-    )
-    new.meta.update(node.meta)
+    new = node_like(node, node.inputs, node.attributes.values(), len(kept))
     graph = node.graph
     assert graph is not None
     graph.insert_before(node, new)

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.graph.drafts import note
 from passes.graph.graphs import is_operator, reads_of, subgraphs
+from passes.graph.node_copies import node_like
 
 __all__ = ["branches_of", "drop_unread", "read_for", "with_outputs"]
 
@@ -65,22 +65,11 @@ def with_outputs(node: ir.Node, kept: Collection[int]) -> ir.Node:
             if at not in kept:
                 del graph.outputs[at]
         _drop_unread(graph)
-    new = ir.Node(
-        node.domain,
-        node.op_type,
-        list(node.inputs),
-        attributes,
-        num_outputs=len(kept),
-        version=node.version,
-        name=node.name,
-        metadata_props=dict(node.metadata_props),
-    )
-    new.meta.update(node.meta)
+    new = node_like(node, node.inputs, attributes, len(kept))
     for at in range(len(node.inputs)):
         node.replace_input_with(at, None)
     for out, old in zip(new.outputs, (node.outputs[at] for at in sorted(kept)), strict=True):
         out.name, out.type, out.shape = old.name, old.type, old.shape
-    note(new)
     return new
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "copy_value",
     "forget_dims",
     "forget_shapes",
+    "node_like",
     "rank_alone",
 ]
 
@@ -33,13 +34,33 @@ def copy_node(node: ir.Node, values: dict[ir.Value, ir.Value | None]) -> ir.Node
         values: Substitution; the outputs of the copy are added to it. A value that it lacks
             belongs to an enclosing graph and is read as it is.
     """
+    read = [None if v is None else values.get(v, v) for v in node.inputs]
+    attributes = [_copy_attribute(a, values) for a in node.attributes.values()]
+    new = node_like(node, read, attributes, len(node.outputs))
+    for old, out in zip(node.outputs, new.outputs, strict=True):
+        out.name, out.type, out.shape = old.name, old.type, old.shape
+        values[old] = out
+    return new
+
+
+def node_like(
+    node: ir.Node, inputs: Iterable[ir.Value | None], attributes: Iterable[ir.Attr], outputs: int
+) -> ir.Node:
+    """Return a node of the operator, the name and the metadata of another, to take its place.
+
+    Args:
+        node: The other one.
+        inputs: What the new one reads.
+        attributes: Its attributes.
+        outputs: How many values it yields; they have neither names nor types yet.
+    """
     new = ir.Node(
         node.domain,
         node.op_type,
-        [None if v is None else values.get(v, v) for v in node.inputs],
-        [_copy_attribute(a, values) for a in node.attributes.values()],
+        list(inputs),
+        list(attributes),
         overload=node.overload,
-        num_outputs=len(node.outputs),
+        num_outputs=outputs,
         version=node.version,
         name=node.name,
         doc_string=node.doc_string,
@@ -47,9 +68,6 @@ def copy_node(node: ir.Node, values: dict[ir.Value, ir.Value | None]) -> ir.Node
     )
     note(new)
     new.meta.update(node.meta)
-    for old, out in zip(node.outputs, new.outputs, strict=True):
-        out.name, out.type, out.shape = old.name, old.type, old.shape
-        values[old] = out
     return new
 
 

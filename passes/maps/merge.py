@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
 from passes.flat_views import read_view
+from passes.graph.node_copies import node_like
 from passes.graph.splice import hand_over, remove_dead
 from passes.maps.merged_maps import MergedMaps
 from passes.maps.sequence_map import find_sequence_maps
@@ -111,17 +111,10 @@ def _write(members: Sequence[ir.Node], merged: MergedMaps) -> ir.Node:
     last, site = members[-1], merged.site()
     assert last.graph is not None
     read = dict(site.elements)
-    new = ir.Node(
-        last.domain,
-        "SequenceMap",
-        [read[inner].sequence for inner in site.body.inputs],
-        [ir.AttrGraph("body", site.body)],
-        num_outputs=len(site.results),
-        name=last.name,
-        doc_string=last.doc_string,
-        metadata_props=dict(ChainMap(*(dict(one.metadata_props) for one in members[::-1]))),
-    )
-    new.meta.update(last.meta)
+    sequences = [read[inner].sequence for inner in site.body.inputs]
+    new = node_like(last, sequences, [ir.AttrGraph("body", site.body)], len(site.results))
+    for one in members:
+        new.metadata_props.update(one.metadata_props)
     last.graph.insert_before(last, new)
     for result, value in zip(site.results, new.outputs, strict=True):
         hand_over(result.value, value)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.batching.body_state import MANY_ROWS, PADDED, BodyState
+from passes.batching.body_state import BodyState
+from passes.batching.form_notes import MANY_ROWS, PADDED
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.operators import BatchAxis

@@ -18,7 +18,8 @@ from passes.graph.graphs import default_opset, is_operator, subgraphs
 from passes.graph.if_outputs import branches_of
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
-from passes.runtimes.select_branches import have_one_shape, hindrance, replace_if
+from passes.runtimes.branch_choice import have_one_shape, hindrance
+from passes.runtimes.select_branches import replace_if
 from passes.typing import Typing, type_values
 
 __all__ = ["DecidedOnDevicePass"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching.body_state import MANY_ROWS
+from passes.batching.form_notes import MANY_ROWS
 from passes.batching.layouts import Batched, Layout
 from passes.batching.walk import BatchInterpreter
 from passes.graph.builder import Builder

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason, Verdict, is_no_remedy
 from passes.graph.builder import ORIGIN_KEY, STEPS_KEY
 from passes.graph.graphs import default_opset, node_paths, subgraphs
-from passes.runtimes.select_branches import hindrance
+from passes.runtimes.branch_choice import hindrance
 from passes.site import GuardCheck
 from passes.typing import type_values
 from rewriter.target_table import TARGETS, Target

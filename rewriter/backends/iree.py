@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from passes.sequence_operators import SEQUENCE_OPERATORS
-from rewriter.backends.messages import has_module, require_cpu
+from rewriter.backends.messages import require_cpu, unless_installed
 from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import Session
 
@@ -22,12 +22,7 @@ DEVICES = ("cpu",)
 # An open Scan gives one step; a SequenceLength and what an If yields may be wrong.
 _NEVER = SEQUENCE_OPERATORS | {"If", "Scan"}
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    if has_module("iree.compiler") and has_module("iree.runtime"):
-        return ""
-    return "iree is not installed; install seqmap[iree]"
+missing = unless_installed("iree", "iree.compiler", "iree.runtime")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

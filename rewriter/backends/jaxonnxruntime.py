@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module, require_cpu
+from rewriter.backends.messages import require_cpu, unless_installed
 from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import Session
 
@@ -18,12 +18,7 @@ __all__ = ["DEVICES", "missing", "open_session"]
 
 DEVICES = ("cpu",)
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    if all(map(has_module, ("jaxonnxruntime", "jax", "absl"))):
-        return ""
-    return "jaxonnxruntime is not installed; install seqmap[jaxonnxruntime]"
+missing = unless_installed("jaxonnxruntime", "jaxonnxruntime", "jax", "absl")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

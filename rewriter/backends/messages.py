@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import onnx
@@ -13,7 +13,14 @@ from rewriter.backends.session import BackendError, one_line
 from rewriter.model_files.protos import all_tensors
 from rewriter.target_table import find_target
 
-__all__ = ["has_module", "refuse_ignored", "refuse_sequences", "require_cpu", "with_weights"]
+__all__ = [
+    "has_module",
+    "refuse_ignored",
+    "refuse_sequences",
+    "require_cpu",
+    "unless_installed",
+    "with_weights",
+]
 
 
 def has_module(name: str) -> bool:
@@ -22,6 +29,22 @@ def has_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+def unless_installed(backend: str, *modules: str) -> Callable[[], str]:
+    """Return a function that says why a backend cannot be used; it says nothing where it can.
+
+    Args:
+        backend: The name of the backend, which is that of its extra, too.
+        modules: The modules that it runs on; none for one of its own name.
+    """
+
+    def missing() -> str:
+        if all(map(has_module, modules or (backend,))):
+            return ""
+        return f"{backend} is not installed; install seqmap[{backend}]"
+
+    return missing
 
 
 def require_cpu(device: str, runtime: str) -> None:

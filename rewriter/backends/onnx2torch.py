@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module
+from rewriter.backends.messages import unless_installed
 from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import BackendError, Session
 
@@ -18,12 +18,7 @@ __all__ = ["DEVICES", "missing", "open_session"]
 
 DEVICES = ("cpu", "cuda")
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    if has_module("onnx2torch") and has_module("torch"):
-        return ""
-    return "onnx2torch is not installed; install seqmap[onnx2torch]"
+missing = unless_installed("onnx2torch", "onnx2torch", "torch")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

@@ -11,7 +11,12 @@ import numpy as np
 import onnx
 
 from rewriter.backends import isolated
-from rewriter.backends.messages import has_module, refuse_ignored, refuse_sequences, with_weights
+from rewriter.backends.messages import (
+    refuse_ignored,
+    refuse_sequences,
+    unless_installed,
+    with_weights,
+)
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -21,10 +26,7 @@ DEVICES = ("cpu", "gpu", "npu", "auto")
 # Without the hint a CPU that has bfloat16 computes in it.
 _OPTIONS = {"INFERENCE_PRECISION_HINT": "f32"}
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    return "" if has_module("openvino") else "openvino is not installed; install seqmap[openvino]"
+missing = unless_installed("openvino")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module
+from rewriter.backends.messages import unless_installed
 from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import BackendError, Session, one_line
 
@@ -19,10 +19,7 @@ __all__ = ["DEVICES", "missing", "open_session"]
 # Its CPU needs clang; python runs anywhere, slowly.
 DEVICES = ("cpu", "python", "any other that tinygrad has")
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    return "" if has_module("tinygrad") else "tinygrad is not installed; install seqmap[tinygrad]"
+missing = unless_installed("tinygrad")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

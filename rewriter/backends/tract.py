@@ -12,10 +12,10 @@ import onnx
 
 from rewriter.backends.fixed_shapes import with_fixed_shapes
 from rewriter.backends.messages import (
-    has_module,
     refuse_ignored,
     refuse_sequences,
     require_cpu,
+    unless_installed,
     with_weights,
 )
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
@@ -35,10 +35,7 @@ _TYPES = {
     **{np.dtype(f"f{size // 8}"): f"f{size}" for size in (16, 32, 64)},
 }
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    return "" if has_module("tract") else "tract is not installed; install seqmap[tract]"
+missing = unless_installed("tract")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

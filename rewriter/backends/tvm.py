@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module, require_cpu
+from rewriter.backends.messages import require_cpu, unless_installed
 from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import Session
 
@@ -18,10 +18,7 @@ __all__ = ["DEVICES", "missing", "open_session"]
 
 DEVICES = ("cpu",)
 
-
-def missing() -> str:
-    """Return why this backend cannot be used; empty where it can."""
-    return "" if has_module("tvm") else "tvm is not installed; install seqmap[tvm]"
+missing = unless_installed("tvm")
 
 
 def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:

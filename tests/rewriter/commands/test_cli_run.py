@@ -20,7 +20,6 @@ def test_backends_are_listed_with_what_they_lack(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rewriter.backends.messages.has_module", lambda name: False)
-    monkeypatch.setattr("rewriter.backends.tract.has_module", lambda name: False)
     assert seqmap("run", "--list-backends") == 0
     printed = capsys.readouterr().out.splitlines()
     lines = [line for line in printed if not line.startswith(" ")]

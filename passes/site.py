@@ -212,7 +212,7 @@ class MapSite:
 
     @property
     def has_grown(self) -> bool:
-        """Whether so many nodes stand behind guards in the body that it is written once.
+        """Whether so many nodes of the body stand behind guards that it is written once only.
 
         A guard writes a body in each branch. Of maps inside of each other the innermost body
         would be written as often as the product of all branches.

@@ -188,7 +188,7 @@ def _has_work(one: ir.passes.InPlacePass, model: ir.Model, counted: OperatorCoun
 
 
 def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
-    """Return the passes that do what the options ask of a model, the first first."""
+    """Return the passes that do what the options ask of a model, in the order of the work."""
     if options.tensor_io:
         passes = _with_tensor_io(options, model)
     else:

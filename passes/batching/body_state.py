@@ -1,4 +1,4 @@
-"""The state of a walk over a body: its values so far, and the notes of rules."""
+"""The state of a walk over a body: how each value is held so far, and what is known of it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class BodyState(FormNotes, abc.ABC):
         return self._typings.proven.have_one_shape(one, other)
 
     def bind(self, value: ir.Value, x: Batched) -> None:
-        """Enter an input of the body, of whatever type the body has it."""
+        """Enter an input of the body, with the type that the body gives it."""
         self.env[value] = dataclasses.replace(x, type=self.type_of(value))
 
     def bind_apart(self, value: ir.Value, *, differs: bool) -> None:
@@ -172,7 +172,7 @@ class BodyState(FormNotes, abc.ABC):
         return self.promotions.promote(self.read(value))
 
     def held(self, value: ir.Value) -> Batched | None:
-        """Return how a value is held; None for one of the body that was not reached.
+        """Return how a value is held; None for a value of the body that was not reached yet.
 
         A value from outside of the body, which it need not read itself, is shared. What a body
         around this one holds for other samples is not known here.
@@ -188,7 +188,7 @@ class BodyState(FormNotes, abc.ABC):
         return Batched(Layout.SHARED, value, self.type_of(value))
 
     def settle(self, value: ir.Value, collected: Batched) -> None:
-        """Put what a loop has collected of a value into the place of what stood for it.
+        """Replace what stood for a value by what a loop has collected of it.
 
         A rule may have passed on what it was given, or its lengths.
         """

@@ -39,7 +39,7 @@ with ``ctx.op``; the batch axis is axis 0.
 
 
 def unknown_axes() -> Decline:
-    """Return the refusal of a node whose axes no constant gives."""
+    """Return the `Decline` of a node whose axes are not constant."""
     return Decline(Code.RAGGED, "nothing tells its axes before it runs")
 
 
@@ -94,11 +94,11 @@ class Context(FormLimits):
         return self._body.have_one_shape(one, other)
 
     def runs_anywhere(self, node: ir.Node) -> bool:
-        """Whether a node yields a result for samples for which the body does not run it, too."""
+        """Whether a node cannot fail for samples for which the body would not run it."""
         return self._body.runs_anywhere(node)
 
     def count_failing(self) -> int:
-        """Count the nodes so far that run once, even if there are no samples, and could fail."""
+        """Count the nodes so far that could fail and run once, without samples too."""
         return self._body.count_failing()
 
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
@@ -106,7 +106,7 @@ class Context(FormLimits):
         return self._body.lengths_named(dim)
 
     def lengths_by(self, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
-        """Return lengths that something tells: one object for one key.
+        """Return the lengths that a key stands for: the same object each time.
 
         Args:
             key: What tells them: which rows flags leave of samples, the length of one sample as a
@@ -212,7 +212,7 @@ class Context(FormLimits):
         return Batched(Layout.PACKED, value, lengths=lengths, axis=axis, beside=beside)
 
     def flat(self, rows: ir.Value, samples: FlatSamples) -> Output:
-        """Mark rows as an output of the rule off which samples of several sizes are read."""
+        """Mark rows as an output of the rule; samples of several sizes are read off them."""
         return Batched(Layout.FLAT, rows, flat=samples)
 
     # Operands.

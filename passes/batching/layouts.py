@@ -173,5 +173,5 @@ def lengths_in(operands: Iterable[Batched | None]) -> list[Lengths]:
 def with_flat(
     operands: Iterable[Batched | None], change: Callable[[Batched], Batched]
 ) -> list[Batched | None]:
-    """Return operands, the flat ones of them changed."""
+    """Return operands, each flat one changed."""
     return [change(x) if x is not None and x.is_flat else x for x in operands]

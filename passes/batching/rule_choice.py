@@ -130,7 +130,7 @@ def _check_bounds(node: ir.Node, operands: Sequence[Batched]) -> None:
 
 
 def may_be_discrete(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]) -> bool:
-    """Whether a node may yield something else for what is rounded otherwise: a Floor may.
+    """Whether rounding of its operands may change a result by more than rounding: a Floor.
 
     Args:
         node: The node.

@@ -1,4 +1,4 @@
-"""Puts what a map was planned to become into the place of its node."""
+"""Writes the plan of a map into the graph, in the place of the map's node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the sources of a map: what of them becomes one tensor of all samples.
+"""Reads the sources of a map: each becomes one tensor of all samples, or a loop reads it.
 
 | source | read as |
 | --- | --- |

@@ -1,4 +1,8 @@
-"""The cost of each form of a map, by measured numbers, for the strategy ``auto``."""
+"""The cost of each form of a map, by measured numbers, for the strategy ``auto``.
+
+B samples cost ``fixed + B * each`` microseconds. What is inserted into a sequence costs more the
+longer the sequence is. The numbers, and how they were measured, stand in `measured_costs`.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +95,7 @@ class Cost:
         return np.asarray(self.fixed + samples * (self.each + collected))
 
     def bears(self, microseconds: float, share: float) -> int:
-        """Return from how many samples on something costs no more than a share of all this."""
+        """Return from how many samples on a time is no more than a share of the cost."""
         return next(n for n in itertools.count() if microseconds <= share * self.of(n))
 
     def pays_from(self, other: Cost) -> int | None:
@@ -182,7 +186,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
 
 
 def cost_of_given(loop: ir.Node) -> Cost:
-    """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
+    """Return what a Loop or Scan costs as its model has it, without what it costs to start."""
     bodies = [graph for _, graph in subgraphs(loop)]
     heavy = sum(node.op_type in HEAVY for body in bodies for node in walk_nodes(body))
     each = PER_ITERATION + KERNEL * sum(map(_count, bodies)) + HEAVY_STARTED * heavy

@@ -1,4 +1,4 @@
-"""The form of a map, and from how many samples on it pays: few run in a loop, or by copies."""
+"""Chooses the form of a map; few samples, for which it does not pay, run in a loop or copies."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FormChoice:
 
     @property
     def few_note(self) -> str:
-        """What runs for few samples, for the reader."""
+        """Says in the report what runs for few samples."""
         where = "by copies of the body" if self.is_copied else "in one loop"
         run = "sample runs" if self.few == 1 else "samples run"
         return f"up to {self.few} {run} {where}, which is faster"
@@ -88,7 +88,7 @@ class FormChoice:
 
 
 def may_stand(plain: FusedBody, site: MapSite, facts: FusionFacts) -> bool:
-    """Whether what is batched without a guard may be taken; an original is fused as a whole."""
+    """Whether a body without a guard may be taken; one with an original is fused as a whole."""
     return not site.originals or not plain.needs_loop(facts.typings)
 
 
@@ -196,7 +196,7 @@ def _has_loop_beside(site: MapSite, plain: FusedBody) -> bool:
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:
-    """Return a choice that asks nothing of a number of samples that is known."""
+    """Return a choice that does not ask for the number of samples where it is known."""
     count = site.elements[0][1].number(facts.typings.proven)
     if not choice.few or facts.options.lacks or _is_alone(site, facts, choice):
         return _without_questions(choice, choice.forms)

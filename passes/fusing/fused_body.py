@@ -1,4 +1,4 @@
-"""Writes a body with a batch axis, and loops for what of it stays per-sample."""
+"""Writes a body with a batch axis, and loops for its nodes that stay per-sample."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class FusedBody:
             prepare_result(result, x, self.walk.options)
 
     def wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
-        """Return how each body output that no stage has is collected by its loop."""
+        """Return how its loop collects each body output that no stage computes."""
         wanted = {}
         for output in self.site.used_outputs():
             value = self.site.body.outputs[output]

@@ -96,7 +96,7 @@ class FusionFacts:
         return other
 
     def for_ends_of(self, site: MapSite) -> FusionFacts:
-        """Return the same for one map; on a device, tensors are its ends where it has them."""
+        """Return the facts for one map; on a device it may read and yield tensors alone."""
         if not self.options.for_device or site.sequences:
             return self
         if any(one.kind == "sequence" for one in site.results):
@@ -121,7 +121,7 @@ class FusionFacts:
         return checked_types(site, self.typings, self.model, relied or {}, rows=rows)
 
     def is_possible(self, site: MapSite, relied: Relied) -> bool:
-        """Whether something is supposed of the elements that the body of a map takes."""
+        """Whether the body of a map takes elements of the shapes that a guard supposes."""
         return is_possible(site, self.typings, self.model, relied)
 
 

@@ -1,4 +1,4 @@
-"""Says what a map becomes, and on what that relies."""
+"""Makes the `Decision` of a planned map: its form, the reasons, and what is taken for granted."""
 
 from __future__ import annotations
 

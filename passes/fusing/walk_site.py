@@ -1,4 +1,4 @@
-"""Walks over the body of a map, its sources read as far as a guard allows."""
+"""Walks over the body of a map: reads its sources as far as a guard allows, batches its nodes."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def is_possible(
     model: ir.Model,
     relied: Mapping[ir.Value, tuple[int | str | None, ...]],
 ) -> bool:
-    """Whether something is supposed of the elements that a body takes.
+    """Whether a body takes elements of the shapes that a guard supposes.
 
     It does unless inference, which takes the body otherwise, finds an error in it then: a matrix
     has no place where three scales are given to Resize. See `checked_types` for the arguments.

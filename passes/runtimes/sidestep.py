@@ -1,4 +1,4 @@
-"""Writes what a runtime gets wrong in a form that it gets right, where a rewrite wrote it.
+"""Replaces what a runtime gets wrong by a form that it gets right, where a rewrite wrote it.
 
 What the author of a model wrote in place stays as it is; `Authored` tells those nodes from the
 others, for this pass and for all that run behind the maps.

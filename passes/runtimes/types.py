@@ -31,7 +31,7 @@ _KEEP_RANK = ("Cast", "CastLike", "Identity", "Transpose")
 
 
 class Types:
-    """The types of the values of a model: those that it declares, and else those of inference."""
+    """The types of the values of a model: as it declares them, or else as inference finds them."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Types:
         return Folder(self._rankless.of(self._model))
 
     def is_given_size(self, value: ir.Value) -> bool:
-        """Whether a value is an input with the lengths or sizes of what another one holds."""
+        """Whether a value is an input that holds the lengths or sizes of another input."""
         return value in self._given_sizes
 
     @functools.cached_property

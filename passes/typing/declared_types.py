@@ -1,4 +1,4 @@
-"""Which of the dimensions that a model declares its inference may rely on.
+"""Erases the declared dimensions that inference may not rely on, and adds those promised.
 
 Symbols of the elements of sequences stand for another number in each element.
 """

@@ -155,7 +155,7 @@ def _in_words(dims: Sequence[Any]) -> str:
 def run_pass(
     one: ir.passes.InPlacePass, model: ir.Model, given: Callable[[], ir.Model]
 ) -> ir.passes.PassResult:
-    """Run a pass; what it stumbles over in a model that is not valid is the model's fault.
+    """Run a pass; where it fails and the model as given is not valid, the model is to blame.
 
     Args:
         one: The pass.

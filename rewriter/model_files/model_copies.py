@@ -117,7 +117,7 @@ def _own_tensor(tensor: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Let Python look for cycles less often in a block; who turned that off is left alone."""
+    """Let Python look for cycles less often in a block, if it looks for them at all."""
     with _lock:
         _found.append(gc.get_threshold())
         first, second, third = _found[0]

@@ -1,4 +1,4 @@
-"""Between ONNX's messages and the IR, without losing what the IR has no place for."""
+"""Converts ONNX's messages to the IR and back, and keeps what the IR has no place for."""
 
 from __future__ import annotations
 

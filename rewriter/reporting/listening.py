@@ -1,4 +1,4 @@
-"""Where the work is: those who do it say it, and whoever listens is told."""
+"""Progress: who works says where the work is, and a listener hears it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTENER: contextvars.ContextVar[Listener | None] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def heard_by(listener: Listener) -> Iterator[None]:
-    """Hand every place that is told to a listener, and to nobody else."""
+    """Let a listener hear what `tell` says inside of the block, in the place of one before it."""
     token = _LISTENER.set(listener)
     try:
         yield

@@ -153,7 +153,7 @@ def _scaled(ctx: Context, value: ir.Value, factor: float, like: Batched) -> ir.V
 
 
 def det(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Leading axes are allowed."""
+    """Det takes any axes in front of the matrix: the batch axis is one more."""
     return ctx.same(node, [ctx.operand(operands, 0, "X").value])
 
 

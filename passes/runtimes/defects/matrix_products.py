@@ -25,7 +25,7 @@ __all__ = [
 
 
 def is_by_a_vector(node: ir.Node, types: Types) -> bool:
-    """Whether a product has a vector on its right, and rows that there may be none of."""
+    """Whether a product has a vector on its right, and on its left maybe no rows."""
     left, right = operands(node)
     if types.rank(right) != 1:
         return False

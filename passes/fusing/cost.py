@@ -24,7 +24,6 @@ from passes.fusing.measured_costs import (
     COPIED,
     COUNTED,
     FIRST_ASKED,
-    FLOPS,
     HEAVY,
     HEAVY_STARTED,
     INSERTED,
@@ -50,7 +49,6 @@ from passes.fusing.measured_costs import (
     WRITTEN,
 )
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
-from passes.graph.made import optional_operand
 from passes.loops.forms import Form, OutputPlan
 from passes.maps.element_source import ElementSource
 from passes.site import MapSite
@@ -64,7 +62,6 @@ __all__ = [
     "cost_of_loop",
     "cost_of_nodes",
     "cost_of_stages",
-    "work_of",
 ]
 
 
@@ -275,30 +272,3 @@ def _is_small(node: ir.Node, typing: Typing) -> bool:
     """Whether a node yields a few numbers for each sample, as arithmetic with positions does."""
     dims = [typing.static_dims(value) for value in node.outputs]
     return all(one is not None and math.prod(one) <= SMALL for one in dims)
-
-
-def work_of(nodes: Iterable[ir.Node], typing: Typing, *, unknown: float = 0.0) -> float:
-    """Return the microseconds that the heavy operators of a body take for one sample.
-
-    Args:
-        nodes: The nodes of the body.
-        typing: Knows their dimensions.
-        unknown: How many multiplications one has if not all its dimensions are known.
-    """
-    return sum(_flops(node, typing, unknown) for node in nodes) / FLOPS
-
-
-def _flops(node: ir.Node, typing: Typing, unknown: float) -> float:
-    """Return the multiplications of a heavy node: its result times what each number sums over.
-
-    An open dimension counts as 1: it is that at least.
-    """
-    if node.op_type not in HEAVY:
-        return 0.0
-    result = typing.dims(node.outputs[0])
-    weights = optional_operand(node, 1)
-    size = None if weights is None else typing.static_dims(weights)
-    if result is None or not size:
-        return unknown
-    summed = math.prod(size[1:]) if node.op_type.startswith("Conv") else size[0]
-    return 2.0 * math.prod(dim for dim in result if isinstance(dim, int)) * summed

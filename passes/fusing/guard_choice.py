@@ -8,11 +8,12 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Reason
-from passes.fusing.cost import Cost, cost_of_body, work_of
+from passes.fusing.cost import Cost, cost_of_body
 from passes.fusing.form_choice import FormChoice, Forms, may_stand
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.guarded_walks import Behind
+from passes.fusing.heavy_work import work_of
 from passes.fusing.measured_costs import FURTHER_REFUTED, LARGEST, LOSS, MOST_BYTES, REFUTED, USUAL
 from passes.site import GuardCheck, MapSite
 from passes.typing.value_types import is_number

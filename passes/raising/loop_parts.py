@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.fusing.cost import work_of
+from passes.fusing.heavy_work import work_of
 from passes.fusing.measured_costs import (
     COLLECTED,
     COPIED,

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.fusing.cost import work_of
+from passes.fusing.heavy_work import work_of
 from passes.fusing.measured_costs import FLOPS
 from passes.typing import type_values
 

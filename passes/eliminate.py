@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 
-from passes.graph.builder import Builder, needed_nodes
-from passes.graph.drafts import drafting
 from passes.graph.graphs import (
     all_graphs,
     all_nodes,
@@ -22,9 +19,6 @@ from passes.graph.graphs import (
 )
 from passes.graph.made import operand, operands, skip_identities
 from passes.graph.names import make_names_unique
-from passes.graph.node_copies import rank_alone
-from passes.graph.opsets import to_opset_form
-from passes.graph.splice import remove_dead
 from passes.inline import InlineMapFunctionsPass
 from passes.maps.sequence_source import MAKERS, maker
 from passes.numbers.folding import Folder
@@ -32,6 +26,7 @@ from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import KnownSequences
 from passes.sequences.reads import READERS, SequenceReader
+from passes.sequences.replaced_reads import remove_unread, replace_reads
 from passes.sequences.yielded import is_read_for_tensors, yield_tensors
 from passes.typing import type_values
 
@@ -135,14 +130,14 @@ def _eliminate(model: ir.Model, kept: Collection[ir.Node], *, required: bool) ->
     """Eliminate once what the types of the model as it is allow, but for some reads."""
     if not _hold_sequences(model):
         return False
-    removed = _remove_unread(model)
+    removed = remove_unread(model)
     nodes = [node for graph in all_graphs(model) for node in graph if node not in kept]
     if not any(_may_gain(node, model.graph) for node in nodes):
         return removed
     typing = type_values(model, proven=True, ranks=False)
     known = KnownSequences(typing, Folder(typing))
     opset = default_opset(model)
-    if _replace_reads(model, nodes, SequenceReader(typing, known, opset)):
+    if replace_reads(model, nodes, SequenceReader(typing, known, opset)):
         return True
     return yield_tensors(model, typing, known, opset, required=required) or removed
 
@@ -158,7 +153,7 @@ def _eliminate_in_bodies(model: ir.Model) -> bool:
         return False
     typing = type_values(model, proven=True, ranks=False)
     known = KnownSequences(typing, Folder(typing))
-    return _replace_reads(model, nodes, SequenceReader(typing, known, default_opset(model)))
+    return replace_reads(model, nodes, SequenceReader(typing, known, default_opset(model)))
 
 
 def _reads_of_cuts(model: ir.Model) -> Iterator[ir.Node]:
@@ -199,94 +194,3 @@ def _is_computed_beside(value: ir.Value, node: ir.Node) -> bool:
     """Whether the graph of a node computes a value from others."""
     made = skip_identities(value).producer()
     return made is not None and made.graph is node.graph and made.op_type in _ARITHMETIC
-
-
-def _replace_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> bool:
-    """Replace the reads of sequences about which enough is known, among some nodes."""
-    with drafting() as draft:
-        reads = _plan_reads(model, nodes, reader)
-        _apply(reads, reader, default_opset(model), set(model.graph.outputs))
-        draft.keep_placed()
-    if not reads:
-        return False
-    remove_dead([read.node for read in reads])
-    _remove_unread(model)
-    return True
-
-
-@dataclasses.dataclass(frozen=True)
-class _Read:
-    """A read of a sequence, recorded anew: ``value`` stands for the output of ``node``."""
-
-    node: ir.Node
-    builder: Builder
-    value: ir.Value
-
-
-def _plan_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> list[_Read]:
-    paths = node_paths(model)
-    reads = []
-    for node in nodes:
-        if not is_operator(node, READERS):
-            continue
-        builder = Builder(paths[node])
-        value = reader.read(builder, node)
-        if value is not None:
-            reads.append(_Read(node, builder, value))
-    return reads
-
-
-def _apply(
-    reads: list[_Read], reader: SequenceReader, opset: int, declared: Collection[ir.Value]
-) -> None:
-    """Put recorded reads into their graphs.
-
-    An element may itself be the output of a node that is replaced.
-
-    Args:
-        reads: The reads.
-        reader: Has recorded what several of them share.
-        opset: Version of ONNX's operators in the model.
-        declared: The outputs of the main graph, whose dimensions stay as they are.
-    """
-    builders = [(read.node, read.builder) for read in reads]
-    builders += reader.slices.builders().items()
-    for _, builder in builders:
-        to_opset_form(builder.nodes, opset)
-    nodes = [node for _, builder in builders for node in builder.nodes]
-    needed = needed_nodes(nodes, [read.value for read in reads])
-    for node, builder in builders:
-        assert node.graph is not None
-        node.graph.insert_before(node, [one for one in builder.nodes if one in needed])
-    instead = {read.node.outputs[0]: read.value for read in reads}
-    for read in reads:
-        value = read.value
-        while value in instead:
-            value = instead[value]
-        _replace(read, value, declared)
-
-
-def _replace(read: _Read, new: ir.Value, declared: Collection[ir.Value]) -> None:
-    old, graph = read.node.outputs[0], read.node.graph
-    assert graph is not None
-    node = new.producer()
-    is_new = node is not None and node in read.builder.nodes
-    if old.is_graph_output() and (not is_new or new.is_graph_output()):
-        copied = ir.Node("", "Identity", [new], name=f"{read.node.name}/Identity")
-        graph.insert_before(read.node, copied)
-        new, is_new = copied.outputs[0], True
-    if is_new:
-        new.name, old.name = old.name, None
-        new.type, new.doc_string = old.type or new.type, old.doc_string
-        new.metadata_props.update(old.metadata_props)
-        if old.is_graph_output():
-            new.shape = old.shape if old in declared else rank_alone(old.shape)
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-
-
-def _remove_unread(model: ir.Model) -> bool:
-    """Remove what makes or reads sequences and is not read itself."""
-    before = {graph: len(graph) for graph in all_graphs(model)}
-    found = [node for graph in before for node in graph if is_operator(node, MAKERS | READERS)]
-    remove_dead(reversed(found))
-    return any(len(graph) != count for graph, count in before.items())

@@ -7,15 +7,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import (
-    Any,
-    Literal,
-    TypedDict,
-    TypeVar,
-    cast,
-    get_args,
-    get_type_hints,
-)
+from typing import Any, Literal, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 import onnx_ir as ir
 

@@ -28,13 +28,7 @@ from rewriter.placement.placing import place
 from rewriter.proof.faults import without_fault
 from rewriter.proof.proving import prove
 from rewriter.proof.without_if import branches_of, find_without_if
-from rewriter.reporting.pictures import (
-    DrawnLater,
-    Picture,
-    Region,
-    pictures,
-    regions_given,
-)
+from rewriter.reporting.pictures import DrawnLater, Picture, Region, pictures, regions_given
 from rewriter.reporting.report import Report, Result
 from rewriter.reporting.tried_remedies import MOST_NODES, Outcome, Trials
 from rewriter.rule_files import load_plugins

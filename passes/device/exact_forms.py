@@ -15,13 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
-from passes.device.arithmetic_forms import (
-    differing,
-    either,
-    remainder,
-    rounded,
-    same_flags,
-)
+from passes.device.arithmetic_forms import differing, either, remainder, rounded, same_flags
 from passes.device.sorted_unique import sorted_unique
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand

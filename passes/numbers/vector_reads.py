@@ -7,13 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.made import made_by, only_number, operand, optional_operand
-from passes.numbers.integer_reads import (
-    INTEGERS,
-    NumberReader,
-    Numbers,
-    shape_entries,
-    size_along,
-)
+from passes.numbers.integer_reads import INTEGERS, NumberReader, Numbers, shape_entries, size_along
 from passes.numbers.integers import Atom, Entry, IterationNumber, Linear
 from passes.numbers.number_order import is_nonnegative
 from passes.numbers.one_place import needs_one_number, takes_one

@@ -19,13 +19,7 @@ from passes.reading.cuts import Cut
 from passes.reading.even import Even
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
-from passes.reading.nodes import (
-    constant_of,
-    copy_into,
-    ends_far,
-    passed_on,
-    write_range,
-)
+from passes.reading.nodes import constant_of, copy_into, ends_far, passed_on, write_range
 from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.speculated import Speculated

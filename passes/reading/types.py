@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
-import numpy as np
 import onnx
 import onnx_ir as ir
 
-from passes.graph.graphs import (
-    captured_values,
-    constant_value,
-    is_operator,
-    name_of,
-    subgraphs,
-    walk_nodes,
-)
-from passes.graph.names import name_values_apart
+from passes.graph.graphs import captured_values, walk_nodes
 from passes.numbers.folding import Folder
 from passes.numbers.integers import Linear
+from passes.reading.body_models import Erase, body_as_model
 from passes.site import MapSite
 from passes.typing.computed_numbers import COMPUTED, show_computed
-from passes.typing.corrected_nodes import correct_nodes, counted_values
 from passes.typing.declared_types import erase_body, forget_element_symbols
 from passes.typing.determined_dims import DETERMINED, name_determined
-from passes.typing.inference import (
-    infer,
-    operators_in,
-    read_graph,
-    show_constants,
-    stand_in,
-)
+from passes.typing.inference import infer, operators_in, read_graph
 from passes.typing.value_types import Typing, Typings, ValueType
 
 __all__ = ["checked_types", "is_possible", "type_apart", "type_body"]
-
-_MOST_SCALES = 8
-"""Resize of tensors of more axes is not known of any runtime."""
-
-_Erase: TypeAlias = Callable[[onnx.GraphProto], object]
-"""Takes out of a body the types that it declares and that must not be relied on."""
 
 
 def type_body(
@@ -151,7 +129,7 @@ def _checked_inputs(
     return table
 
 
-def _erasing(site: MapSite) -> _Erase:
+def _erasing(site: MapSite) -> Erase:
     return _erase_all if site.originals else erase_body
 
 
@@ -178,7 +156,7 @@ def _type_body(
     body: ir.Graph,
     typing: Typing,
     model: ir.Model,
-    erase: _Erase,
+    erase: Erase,
     last: Linear | None = None,
 ) -> None:
     """Enter the types of a body from those of its inputs and captured values.
@@ -191,92 +169,21 @@ def _type_body(
         last: See `type_body`.
     """
     index = None if last is None else body.inputs[0]
-    whole = _as_model(body, typing, model, erase)
+    whole = body_as_model(body, typing, model, erase)
     _read(typing, body, infer(whole).graph)
     computes = not operators_in(body).isdisjoint(COMPUTED)
     while computes and show_computed(body, whole.graph, Folder(typing, index, last)):
         _read(typing, body, infer(whole).graph)
 
 
-def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> bool:
+def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, erase: Erase) -> bool:
     """Whether inference finds no error in a body."""
     try:
-        whole = _as_model(body, typing, model, erase)
+        whole = body_as_model(body, typing, model, erase)
         onnx.shape_inference.infer_shapes(whole, strict_mode=True, data_prop=True)
     except onnx.shape_inference.InferenceError:
         return False
     return True
-
-
-def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> onnx.ModelProto:
-    """Return a body as a model of its own, for inference; see `_type_body`."""
-    name_values_apart(body)  # what was fused in it may share names, by which inference goes
-    proto = ir.serde.serialize_graph(body)
-    erase(proto)
-    captured = captured_values(body)
-    asked = {v: f"{v.name}/counted_{at}" for at, v in enumerate(counted_values(body))}
-    inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
-    inputs += [_info(v, typing[v], name) for v, name in asked.items()]
-    del proto.input[:]
-    proto.input.extend(inputs)
-    constants = {
-        name_of(v): onnx.numpy_helper.from_array(array, v.name)
-        for v in captured
-        if (array := constant_value(v)) is not None and _may_decide_shape(array)
-    }
-    stand_in(proto.node)
-    _stand_in_slices(body, proto)
-    proto.initializer.extend(constants.values())
-    show_constants(body, proto, constants)
-    correct_nodes(body, proto, asked)
-    whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
-    whole.functions.extend(map(ir.serde.serialize_function, _called(body, model)))
-    for domain, version in model.opset_imports.items():
-        whole.opset_import.add(domain=domain, version=version)
-    return whole
-
-
-def _may_decide_shape(array: np.ndarray) -> bool:
-    """Whether some operator makes a shape of such a constant: whole numbers, or scales."""
-    kind = array.dtype.kind
-    return kind in "iub" or (kind == "f" and array.ndim == 1 and array.size <= _MOST_SCALES)
-
-
-def _called(body: ir.Graph, model: ir.Model) -> list[ir.Function]:
-    """Return the functions of the model, if the body calls one."""
-    calls = {node.op_identifier() for node in walk_nodes(body)}
-    return [] if calls.isdisjoint(model.functions) else list(model.functions.values())
-
-
-def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:
-    """Make Compress, for inference only, of each Slice along one axis by bounds of any value.
-
-    ONNX's inference forgets all dimensions of such a Slice, and those of a Compress but one.
-    """
-    for node, node_proto in zip(graph, proto.node, strict=True):
-        attributes = {a.name: a for a in node_proto.attribute}
-        for name, inner in subgraphs(node):
-            if "[" not in name:
-                _stand_in_slices(inner, attributes[name].g)
-        if not is_operator(node, "Slice") or len(node.inputs) < 4:
-            continue
-        axes = constant_value(node.inputs[3])
-        if axes is not None and axes.size == 1 and constant_value(node.inputs[1]) is None:
-            node_proto.op_type = "Compress"
-            del node_proto.input[2:]
-            node_proto.attribute.add(
-                name="axis", type=onnx.AttributeProto.INT, i=int(axes.reshape(()).item())
-            )
-
-
-def _info(value: ir.Value, known: ValueType, name: str | None = None) -> onnx.ValueInfoProto:
-    shape = (
-        None
-        if known.dims is None
-        else ir.Shape([d if isinstance(d, int) else d or None for d in known.dims])
-    )
-    typed = ir.Value(name=name or value.name, type=known.type, shape=shape)
-    return ir.serde.serialize_value(typed)
 
 
 def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.absent_rows import (
-    put_row_of_zeros,
-    put_zeros_behind,
-    reduced_along,
-)
+from passes.batching.absent_rows import put_row_of_zeros, put_zeros_behind, reduced_along
 from passes.batching.anywhere import runs_anywhere
 from passes.carried.common.masks import neutral_of
 from passes.graph.builder import Builder
@@ -29,12 +25,7 @@ from passes.graph.picking import can_pick, pick
 from passes.graph.splice import splice
 from passes.inline import functions_holding, inline_functions
 from passes.maps.sequence_map import move_initializers
-from passes.runtimes.branch_choice import (
-    fails_on_nothing,
-    first_dtype,
-    have_one_shape,
-    hindrance,
-)
+from passes.runtimes.branch_choice import fails_on_nothing, first_dtype, have_one_shape, hindrance
 from passes.typing import Typing, type_values
 
 __all__ = ["SelectBranchesPass", "replace_if"]

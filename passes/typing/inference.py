@@ -9,12 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.errors import ContradictionError
-from passes.graph.graphs import (
-    captured_values,
-    constant_value,
-    name_of,
-    walk_nodes,
-)
+from passes.graph.graphs import captured_values, constant_value, name_of, walk_nodes
 from passes.graph.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes

@@ -11,12 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator, name_of
-from passes.graph.made import (
-    axes_of,
-    operand,
-    operands,
-    optional_operand,
-)
+from passes.graph.made import axes_of, operand, operands, optional_operand
 from passes.graph.whole_slices import constant_entries
 from passes.numbers.folding import Folder
 from passes.numbers.integer_reads import FAR, NumberReader

@@ -28,12 +28,7 @@ from rewriter.backends.providers import (
     require_provider,
     settings_of,
 )
-from rewriter.backends.session import (
-    BackendError,
-    Session,
-    as_arrays,
-    has_nothing,
-)
+from rewriter.backends.session import BackendError, Session, as_arrays, has_nothing
 from rewriter.backends.timed import run_watched
 from rewriter.evaluator.run_watch import OverBudgetError, current_watch
 

@@ -14,15 +14,7 @@ import onnx_ir as ir
 
 from passes.graph.names import make_names_unique
 from rewriter import pipeline
-from rewriter.commands import (
-    options,
-    output_place,
-    reports,
-    scan,
-    several,
-    values,
-    verifying,
-)
+from rewriter.commands import options, output_place, reports, scan, several, values, verifying
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.commands.standard_output import write_model

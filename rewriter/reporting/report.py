@@ -21,12 +21,7 @@ from rewriter.reporting.pictures import Picture
 from rewriter.reporting.printable import json_text
 from rewriter.reporting.python_words import in_python
 from rewriter.reporting.remedies import HasRemedies, Remedies
-from rewriter.reporting.report_parts import (
-    Loading,
-    decision_record,
-    promises_record,
-    with_tried,
-)
+from rewriter.reporting.report_parts import Loading, decision_record, promises_record, with_tried
 from rewriter.target_table import Unreached
 
 __all__ = ["Report", "Result"]

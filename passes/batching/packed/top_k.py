@@ -18,10 +18,7 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padding import Spans, laid_out, unpadded
 from passes.batching.packed.products import top_k_beside
 from passes.batching.packed.row_by_row import crosses, rows, sample_axis
-from passes.batching.packed.segments import (
-    axis_moved_back,
-    with_lengths_in_front,
-)
+from passes.batching.packed.segments import axis_moved_back, with_lengths_in_front
 from passes.decisions import Code, Decline
 from passes.numbers.integers import Linear
 from passes.numbers.number_order import is_nonnegative

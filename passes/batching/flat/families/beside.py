@@ -13,13 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.flat.moves import (
-    flat_alone,
-    read_off,
-    read_simply,
-    restacked,
-    turned,
-)
+from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline

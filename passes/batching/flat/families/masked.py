@@ -18,12 +18,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import (
-    flat_alone,
-    read_off,
-    restacked,
-    stacked_rule,
-)
+from passes.batching.flat.moves import flat_alone, read_off, restacked, stacked_rule
 from passes.batching.flat.places import tables_of
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout

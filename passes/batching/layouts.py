@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -153,6 +153,18 @@ class Batched:
             Decline: It is unknown.
         """
         return len(self.dims)
+
+    def permuted(self, perm: Sequence[int]) -> Batched:
+        """Return the same samples with their axes in another order, as a Transpose has them.
+
+        Flat samples lie in memory as before; of others the value is that of before, too.
+        """
+        type_ = dataclasses.replace(self.type, dims=tuple(self.dims[axis] for axis in perm))
+        if self.flat is None:
+            return dataclasses.replace(self, type=type_)
+        order = tuple(self.flat.order[axis] for axis in perm)
+        flat = dataclasses.replace(self.flat, order=order)
+        return dataclasses.replace(self, type=type_, flat=flat)
 
 
 def present(operands: Iterable[Batched | None]) -> list[Batched]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from passes.flat_views import read_view
@@ -22,6 +20,7 @@ from passes.tensors.inputs import fresh_name
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
 from passes.tensors.lengths import lengths_of
 from passes.typing import Typing, Typings, type_both_ways
+from passes.typing.value_types import common_dims
 
 __all__ = ["TensorOutputsPass"]
 
@@ -147,7 +146,7 @@ def _equal_dims(sequence: ir.Value, typings: Typings) -> Dims | None:
         position = node.outputs.index(sequence)
         return typings.equal_dims(node.attributes["body"].as_graph().outputs[position])
     if is_operator(node, "SequenceConstruct"):
-        return _common([_one_number_each(proven, proven.dims(v)) for v in operands(node)])
+        return common_dims([_one_number_each(proven, proven.dims(v)) for v in operands(node)])
     return _one_number_each(proven, proven.dims(sequence))
 
 
@@ -177,16 +176,6 @@ def _of_slices(source: TensorSource, dims: list[int | str | None], typings: Typi
     else:
         dims[axis] = None
     return tuple(dims)
-
-
-def _common(every: Sequence[Dims | None]) -> Dims | None:
-    """Return the dimensions in which all agree, None for the others."""
-    known = [dims for dims in every if dims is not None]
-    if len(known) < len(every) or len({len(dims) for dims in known}) != 1:
-        return None
-    return tuple(
-        column[0] if len(set(column)) == 1 else None for column in zip(*known, strict=True)
-    )
 
 
 class _TensorWriter:

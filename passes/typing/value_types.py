@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeGuard
 
 import onnx_ir as ir
 
-__all__ = ["UNKNOWN", "Typing", "Typings", "ValueType", "are_numbers", "dim_of", "is_number"]
+__all__ = [
+    "UNKNOWN",
+    "Typing",
+    "Typings",
+    "ValueType",
+    "are_numbers",
+    "common_dims",
+    "dim_of",
+    "is_number",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +64,20 @@ def is_number(dtype: ir.DataType | None) -> TypeGuard[ir.DataType]:
 def are_numbers(dims: Iterable[int | str | None]) -> bool:
     """Whether all dimensions are known numbers."""
     return all(isinstance(dim, int) for dim in dims)
+
+
+def common_dims(
+    every: Sequence[tuple[int | str | None, ...] | None],
+) -> tuple[int | str | None, ...] | None:
+    """Return the dimensions that some shapes of one rank have in common, None for each other.
+
+    ``[2, n]`` and ``[2, 3]`` have ``[2, None]``. None as a whole where a rank is not known, or
+    two differ, or there is no shape.
+    """
+    known = [dims for dims in every if dims is not None]
+    if len(known) < len(every) or len({len(dims) for dims in known}) != 1:
+        return None
+    return tuple(dims[0] if len(set(dims)) == 1 else None for dims in zip(*known, strict=True))
 
 
 def dim_of(dim: int | ir.SymbolicDim) -> int | str | None:

@@ -179,11 +179,7 @@ def turned(ctx: Context, x: Batched, perm: Sequence[int]) -> Batched:
         x: The samples.
         perm: The axes of a sample in that order.
     """
-    flat = x.own_flat
-    order = tuple(flat.order[axis] for axis in perm)
-    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[axis] for axis in perm))
-    moved = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
-    rows, made = in_order(ctx, moved)
+    rows, made = in_order(ctx, x.permuted(perm))
     back = tuple(perm.index(axis) for axis in range(len(perm)))
     return dataclasses.replace(x, value=rows, flat=dataclasses.replace(made, order=back))
 

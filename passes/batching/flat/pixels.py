@@ -67,10 +67,8 @@ def pixels_of(ctx: Context, x: Batched, samples: ir.Value) -> Pixels:
 def _channels_last(ctx: Context, x: Batched) -> Batched:
     """Return images ``[1, C, h, w]`` as ``[h, w, 1, C]``."""
     order = (2, 3, 0, 1)
-    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[axis] for axis in order))
     held = packed_laid_out(ctx, x) if x.is_packed else x
-    if held.flat is not None:
-        flat = dataclasses.replace(held.flat, order=tuple(held.flat.order[axis] for axis in order))
-        return dataclasses.replace(held, type=type_, flat=flat)
+    if held.is_flat:
+        return held.permuted(order)
     value = ctx.op("Transpose", [ctx.expanded(x)], {"perm": [0, *(axis + 1 for axis in order)]})
-    return dataclasses.replace(x, type=type_, value=value, layout=Layout.STACKED)
+    return dataclasses.replace(x.permuted(order), value=value, layout=Layout.STACKED)

@@ -6,7 +6,7 @@ Place ``(1, 2)`` of an image ``[2, 3]`` whose rows begin at row 6 reads row ``6 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +20,7 @@ from passes.batching.operators import Operators
 __all__ = [
     "along",
     "filled",
+    "inside",
     "rows_at",
     "tables_of",
     "with_fill",
@@ -154,6 +155,26 @@ def _valid_places(ops: Operators, tables: Sequence[AxisTable]) -> ir.Value | Non
 def along(ops: Operators, table: ir.Value, axis: int, rank: int) -> ir.Value:
     """Return ``[B, O]`` with ``O`` at one of ``rank`` axes behind the first."""
     return ops.unsqueeze(table, [i + 1 for i in range(rank) if i != axis])
+
+
+def inside(
+    ops: Operators, value: ir.Value, sizes: Mapping[int, ir.Value], rank: int
+) -> ir.Value | None:
+    """Return which places of ``[B, *s]`` lie within their sample; None where all do.
+
+    Args:
+        ops: Records the nodes.
+        value: The samples, as large as the largest of them.
+        sizes: The sizes ``[B]`` of samples along the axes along which they differ.
+        rank: How many axes a sample has.
+    """
+    found: ir.Value | None = None
+    for axis, size in sizes.items():
+        width = ops.shape(value, axis + 1, axis + 2)
+        one = ops.op("Less", [places(ops, width), ops.unsqueeze(size, [1])])
+        one = along(ops, one, axis, rank)
+        found = one if found is None else ops.op("And", [found, one])
+    return found
 
 
 def filled(

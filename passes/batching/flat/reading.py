@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.flat.axis_table import largest, places
+from passes.batching.flat.axis_table import largest
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import rows_within
 from passes.batching.flat.places import (
-    along,
+    inside,
     rows_at,
     tables_of,
     with_fill,
@@ -71,9 +71,8 @@ def _as_lines(ops: Operators, x: Batched, flat: FlatSamples, axis: int) -> Batch
     """Return `as_packed` row by row, so that a sample without rows reads none."""
     rank = len(flat.order)
     perm = [axis, *(a for a in range(rank) if a != axis)]
-    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[a] for a in perm))
-    order = tuple(flat.order[a] for a in perm)
-    turned = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
+    turned = dataclasses.replace(x, flat=flat).permuted(perm)
+    order = turned.own_flat.order
     rows, made = in_order(ops, turned)
     lengths = made.grid.rows
     if known_from(turned) > 1:
@@ -232,14 +231,8 @@ def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
 
 def _compressed(ops: Operators, value: ir.Value, grid: Grid) -> ir.Value:
     """Return the rows of samples that lie in ``[B, *largest, *rest]``."""
-    mask: ir.Value | None = None
-    for axis, dim in enumerate(grid.dims):
-        if isinstance(dim, int):
-            continue
-        width = ops.shape(value, axis + 1, axis + 2)
-        inside = ops.op("Less", [places(ops, width), ops.unsqueeze(dim, [1])])
-        inside = along(ops, inside, axis, grid.rank)
-        mask = inside if mask is None else ops.op("And", [mask, inside])
+    sizes = {axis: dim for axis, dim in enumerate(grid.dims) if not isinstance(dim, int)}
+    mask = inside(ops, value, sizes, grid.rank)
     head = ops.shape(value, 0, grid.rank + 1)
     total = ops.op("ReduceProd", [head], {"keepdims": 1})
     target = ops.op("Concat", [total, ops.shape(value, grid.rank + 1)], {"axis": 0})

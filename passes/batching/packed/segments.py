@@ -171,8 +171,7 @@ def axis_in_front(ctx: Context, data: Batched, axis: int) -> Batched:
     shift = int(data.is_stacked)
     perm = [*range(shift), *(i + shift for i in order)]
     value = ctx.op("Transpose", [data.value], {"perm": perm})
-    type_ = dataclasses.replace(data.type, dims=tuple(data.dims[i] for i in order))
-    return dataclasses.replace(data, value=value, type=type_, axis=0)
+    return dataclasses.replace(data.permuted(order), value=value, axis=0)
 
 
 def axis_moved_back(ctx: Context, out: Output, axis: int, rank: int) -> Output:

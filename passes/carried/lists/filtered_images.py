@@ -20,7 +20,7 @@ from passes.carried.pattern import Pattern, Term, added, added_integers
 from passes.flat_views import FlatView, span_of, write_view
 from passes.graph.made import made_by
 from passes.reading.iterations import Carried
-from passes.typing.value_types import Typing
+from passes.typing.value_types import Typing, common_dims
 
 __all__ = ["FilteredImages", "find_filtered_images", "find_several_images"]
 
@@ -108,7 +108,7 @@ def find_several_images(found: SeveralRows | None, typing: Typing) -> FilteredIm
         return None
     known = [typing[value] for value in found.given]
     dtype = None if known[0].type is None else known[0].type.dtype
-    dims = _dims_of_all([one.dims for one in known])
+    dims = common_dims([one.dims for one in known])
     if dims is None or dtype is None or made_by(found.carried.initial, "SequenceEmpty") is None:
         return None
     span = span_of(dims)
@@ -121,16 +121,6 @@ def find_several_images(found: SeveralRows | None, typing: Typing) -> FilteredIm
     terms, nodes = _terms(found, rest, range(*span))
     made, count = (*found.nodes, *nodes), span[1] - span[0]
     return FilteredImages(found.carried, terms, dtype, lead, rest, count, made, found.speculated)
-
-
-def _dims_of_all(
-    found: Sequence[Sequence[int | str | None] | None],
-) -> tuple[int | str | None, ...] | None:
-    """Return the dimensions of elements of one rank, None for each in which two may differ."""
-    known = [dims for dims in found if dims is not None]
-    if len(known) < len(found) or len({len(dims) for dims in known}) > 1:
-        return None
-    return tuple(dims[0] if len(set(dims)) == 1 else None for dims in zip(*known, strict=True))
 
 
 def _terms(

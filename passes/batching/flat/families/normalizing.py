@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -41,16 +41,7 @@ def instance_normalization(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """The same by the mean and the variance over the pixels of each image."""
-    x, numbers = _data_and_numbers(ctx, operands, 3)
-    if x is None:
-        return restacked(ctx, node, operands)
-    flat = x.own_flat
-    mean = _of_pixels(ctx, x)
-    difference = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
-    squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
-    variance = _of_pixels(ctx, squares)
-    scale, bias = numbers
-    return _scaled(ctx, node, x, scale, bias, mean, variance)
+    return _by_own_numbers(ctx, node, operands, operands, lambda x: _of_pixels(ctx, x))
 
 
 def group_normalization(
@@ -65,16 +56,35 @@ def group_normalization(
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many channels it has")
     if ctx.opset < 21:  # one number for each group
         given[1:] = [_of_each(ctx, ctx.operand(operands, i), channels) for i in (1, 2)]
+    return _by_own_numbers(
+        ctx, node, operands, given, lambda x: _of_groups(ctx, _of_pixels(ctx, x), groups)
+    )
+
+
+def _by_own_numbers(
+    ctx: Context,
+    node: ir.Node,
+    operands: Sequence[Operand],
+    given: Sequence[Operand],
+    mean_of: Callable[[Batched], Batched],
+) -> Sequence[Output]:
+    """Normalize images by means and variances of their own.
+
+    Args:
+        ctx: The context.
+        node: The node.
+        operands: Its operands.
+        given: The same, with one scale and one bias for each channel.
+        mean_of: Returns the means over the pixels that belong together.
+    """
     x, numbers = _data_and_numbers(ctx, given, 3)
     if x is None:
         return restacked(ctx, node, operands)
-    flat = x.own_flat
-    mean = _of_groups(ctx, _of_pixels(ctx, x), groups)
-    difference = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
+    mean = mean_of(x)
+    difference = ctx.op("Sub", [x.value, aligned(ctx, mean, x.own_flat)])
     squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
-    variance = _of_groups(ctx, _of_pixels(ctx, squares), groups)
     scale, bias = numbers
-    return _scaled(ctx, node, x, scale, bias, mean, variance)
+    return _scaled(ctx, node, x, scale, bias, mean, mean_of(squares))
 
 
 def _of_each(ctx: Context, x: Batched, channels: int) -> Batched:

@@ -5,7 +5,6 @@ Repeated twice along its columns, ``[2, 3]`` is ``[2, 6]``: column ``k`` reads c
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
@@ -157,12 +156,7 @@ def _moved(
         perm: The order of these.
         joined: Those among them, once moved, that join the next one.
     """
-    parts = regridded(ctx, x, split)
-    order = tuple(parts.own_flat.order[axis] for axis in perm)
-    type_ = dataclasses.replace(parts.type, dims=tuple(parts.dims[axis] for axis in perm))
-    moved = dataclasses.replace(
-        parts, type=type_, flat=dataclasses.replace(parts.own_flat, order=order)
-    )
+    moved = regridded(ctx, x, split).permuted(perm)
 
     def join(sides: Sequence[Side]) -> Sequence[Side]:
         found: list[Side] = []

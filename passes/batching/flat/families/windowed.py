@@ -16,7 +16,6 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.axis_table import places
 from passes.batching.flat.families.masked import cut_to, lengths_of, masked
 from passes.batching.flat.families.window_sizes import ImageWindow, is_narrow, left, window_of
 from passes.batching.flat.families.windows import padded_along
@@ -28,7 +27,7 @@ from passes.batching.flat.moves import (
     restacked,
     stacked_rule,
 )
-from passes.batching.flat.places import along
+from passes.batching.flat.places import inside
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -194,7 +193,9 @@ def _padded(
         value = masked(ctx, x, fill, sizes).value
     else:
         value = as_stacked(ctx, x)
-        value = ctx.op("Where", [_inside(ctx, value, sizes, x.rank), value, around])
+        mask = inside(ctx, value, sizes, x.rank)
+        assert mask is not None  # some axis is ragged
+        value = ctx.op("Where", [mask, value, around])
     # Of no image the largest is one place: a window has to fit there too.
     count = len(window.reach)
     ragged = [i for i in range(count) if x.rank - count + i in sizes]
@@ -212,15 +213,3 @@ def _around(ctx: Context, x: Batched, fill: float) -> ir.Value:
     """
     least = x.element_type.min if np.isinf(fill) else fill
     return ctx.builder.constant(np.array(least).astype(x.element_type.numpy()))
-
-
-def _inside(ctx: Context, value: ir.Value, sizes: dict[int, ir.Value], rank: int) -> ir.Value:
-    """Return which places of ``[B, *s]`` lie within their sample."""
-    inside: ir.Value | None = None
-    for axis, size in sizes.items():
-        width = ctx.shape(value, axis + 1, axis + 2)
-        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size, [1])])
-        one = along(ctx, one, axis, rank)
-        inside = one if inside is None else ctx.op("And", [inside, one])
-    assert inside is not None
-    return inside

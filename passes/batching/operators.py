@@ -6,7 +6,7 @@ rows can be merged with the batch axis, ``[B * 3, 4]``, and taken apart again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,24 +27,15 @@ class Operators:
     Attributes:
         builder: Records the new nodes.
         opset: Version of ONNX's operators in the model.
+        op: Records a node with one output, and returns that: `Builder.op`.
+        ints: Records a constant int64 vector: `Builder.ints`.
+        arange: Records the numbers ``0 .. count - 1``: `Builder.arange`.
     """
 
     def __init__(self, builder: Builder, opset: int) -> None:
         self.builder = builder
         self.opset = opset
-
-    def op(
-        self,
-        op_type: str,
-        inputs: Sequence[ir.Value | None],
-        attributes: Mapping[str, Any] | None = None,
-    ) -> ir.Value:
-        """Record a node with one output and return it."""
-        return self.builder.op(op_type, inputs, attributes)
-
-    def ints(self, *numbers: int) -> ir.Value:
-        """Return a constant int64 vector."""
-        return self.builder.ints(*numbers)
+        self.op, self.ints, self.arange = builder.op, builder.ints, builder.arange
 
     def unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
         """Insert axes of size 1; no axes give the value itself."""
@@ -95,10 +86,6 @@ class Operators:
             attributes = {"start": start, "end": end}
             return self.op("Shape", [value], attributes)
         return self.builder.shape(value, start, END if end is None else end)
-
-    def arange(self, count: ir.Value) -> ir.Value:
-        """Return the numbers from 0 to ``count - 1``; ``count`` is an int64 scalar."""
-        return self.builder.arange(count)
 
     def reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
         """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""

@@ -89,8 +89,9 @@ def matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     """
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
     product = plain_product(ctx)
-    row = ctx.before_unsqueeze(a.value, [1])
-    if row is not None and a.rank == 2 and b.is_shared and b.rank == 2:
+    is_shared_matrix = b.is_shared and b.rank == 2
+    row = ctx.before_unsqueeze(a.value, [1]) if a.rank == 2 and is_shared_matrix else None
+    if row is not None:
         return [ctx.stacked(ctx.unsqueeze(ctx.op("MatMul", [row, b.value]), [1]))]
     if a.is_shared and a.rank <= 2 and b.rank == 1:
         return [ctx.stacked(multiplied(ctx, b, _turned(ctx, a, a.rank == 2), product))]

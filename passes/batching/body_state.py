@@ -121,11 +121,14 @@ class BodyState(FormNotes, abc.ABC):
                 self._named[str(name)] = number
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
-        """See `passes.batching.context.Context.declared_dims`."""
+        """Return the dimensions of a value of the body, numbers that are only declared included.
+
+        This is for uses only where a sample that breaks the declaration ends in an error.
+        """
         return self._typings.numbered_dims(value)
 
     def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
-        """See `passes.batching.context.Context.have_one_shape`."""
+        """Whether two values of the body have the same dimensions in each sample, by proof."""
         return self._typings.proven.have_one_shape(one, other)
 
     def bind(self, value: ir.Value, x: Batched) -> None:
@@ -198,7 +201,7 @@ class BodyState(FormNotes, abc.ABC):
                 self.env[old] = dataclasses.replace(x, value=settled[x.value])
 
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
-        """See `passes.batching.context.Context.lengths_named`."""
+        """Return the lengths that a dimension of a sample stands for, None if for none."""
         return self.promotions.named(dim)
 
     def lengths_of(self, value: ir.Value) -> tuple[Lengths, int] | None:
@@ -238,8 +241,8 @@ class BodyState(FormNotes, abc.ABC):
 
     @abc.abstractmethod
     def count_failing(self) -> int:
-        """See `passes.batching.context.Context.count_failing`."""
+        """Count the nodes so far that could fail and run once, without samples too."""
 
     @abc.abstractmethod
     def runs_anywhere(self, node: ir.Node) -> bool:
-        """See `passes.batching.context.Context.runs_anywhere`."""
+        """Whether a node cannot fail for samples for which the body would not run it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,6 @@ from passes.batching.sizes import LengthKey, SampleNumbers
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.promises import FuseOptions
 from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule", "unknown_axes"]
@@ -51,6 +50,17 @@ class Context(FormLimits):
         opset: Version of ONNX's operators in the model.
         may_be_empty: Whether there may be no samples where the new nodes run.
         batch: Number of samples as an int64 vector ``[1]``.
+        asked: What is asked of the rewrite.
+        wholes: See `FormNotes`.
+        copies: The same.
+        type_of: Returns what is known of a value of the body; this one and the others are
+            methods of `BodyState`.
+        read: Returns a value of the body as shared or stacked.
+        declared_dims: Returns its dimensions, numbers that are only declared included.
+        have_one_shape: Whether two values have the same dimensions in each sample, by proof.
+        lengths_named: Returns the lengths that a dimension of a sample stands for.
+        runs_anywhere: Whether a node cannot fail where the body would not run it.
+        count_failing: Counts the nodes so far that could fail and run without samples, too.
     """
 
     def __init__(
@@ -58,52 +68,11 @@ class Context(FormLimits):
     ) -> None:
         super().__init__(builder, body, batch)
         self.may_be_empty = may_be_empty
-
-    @property
-    def wholes(self) -> MutableMapping[ir.Value, ir.Value]:
-        """Packed values that hold the first rows of a shared tensor, and that tensor."""
-        return self._body.wholes
-
-    @property
-    def copies(self) -> MutableMapping[ir.Value, tuple[ir.Value | None, str]]:
-        """Overlapping parts of a tensor; see `passes.batching.packed.slicing.overlapping`."""
-        return self._body.copies
-
-    @property
-    def asked(self) -> FuseOptions:
-        """What is asked of the rewrite."""
-        return self._body.options.asked
-
-    def type_of(self, value: ir.Value) -> ValueType:
-        """Return what is known of a value of the body."""
-        return self._body.type_of(value)
-
-    def read(self, value: ir.Value) -> Batched:
-        """Return how a value of the body is held: shared or stacked."""
-        return self._body.read_batched(value)
-
-    def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
-        """Return the dimensions of a value of the body, numbers that are only declared included.
-
-        This is for uses only where a sample that breaks the declaration ends in an error.
-        """
-        return self._body.declared_dims(value)
-
-    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
-        """Whether two values of the body have the same dimensions in each sample, by proof."""
-        return self._body.have_one_shape(one, other)
-
-    def runs_anywhere(self, node: ir.Node) -> bool:
-        """Whether a node cannot fail for samples for which the body would not run it."""
-        return self._body.runs_anywhere(node)
-
-    def count_failing(self) -> int:
-        """Count the nodes so far that could fail and run once, without samples too."""
-        return self._body.count_failing()
-
-    def lengths_named(self, dim: int | str | None) -> Lengths | None:
-        """Return the lengths that a dimension of a sample stands for, None if for none."""
-        return self._body.lengths_named(dim)
+        self.asked, self.wholes, self.copies = body.options.asked, body.wholes, body.copies
+        self.type_of, self.read = body.type_of, body.read_batched
+        self.declared_dims, self.have_one_shape = body.declared_dims, body.have_one_shape
+        self.lengths_named, self.runs_anywhere = body.lengths_named, body.runs_anywhere
+        self.count_failing = body.count_failing
 
     def lengths_by(self, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
         """Return the lengths that a key stands for: the same object each time.

@@ -18,11 +18,25 @@ _WASTE, _FREE = 4, 4096
 
 
 class FormLimits(BatchAxis):
-    """The part of a context that limits the form of a body, or notes what it costs."""
+    """The part of a context that limits the form of a body, or notes what it costs.
+
+    Attributes:
+        nodes: How many nodes a sample takes in a loop, without constants.
+        products: How many products of matrices a sample takes.
+        is_carried: Whether operators behind the map compute what a Loop carried.
+        takes_flat: Whether samples that differ along several axes are batched; see `FuseOptions`.
+        takes_packed_as_flat: Whether packed samples may become flat ones: where no guard asks for
+            their lengths.
+    """
 
     def __init__(self, builder: Builder, body: BodyState, batch: ir.Value) -> None:
         super().__init__(builder, body.options.opset, batch)
         self._body = body
+        options = body.options
+        self.nodes, self.products = options.nodes, options.products
+        self.is_carried = options.is_carried
+        self.takes_flat = options.asked.takes_flat
+        self.takes_packed_as_flat = options.asked.takes_packed_as_flat
 
     def lacks(self, op_type: str) -> bool:
         """Whether the target has no such operator, so that a dearer form is better than none."""
@@ -76,21 +90,6 @@ class FormLimits(BatchAxis):
         can_ask = not (self.lacks("Loop") or self.lacks("If"))
         return self._body.options.asked.auto and can_ask
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes a sample takes in a loop, without constants."""
-        return self._body.options.nodes
-
-    @property
-    def products(self) -> int:
-        """How many products of matrices a sample takes."""
-        return self._body.options.products
-
-    @property
-    def is_carried(self) -> bool:
-        """Whether operators behind the map compute what a Loop carried."""
-        return self._body.options.is_carried
-
     def limit_rows(self, lengths: Lengths, each: int, *, without: int, few: int) -> None:
         """Let a loop run where samples have so many rows that it is faster.
 
@@ -113,13 +112,3 @@ class FormLimits(BatchAxis):
             flag = self.op("And", [early, flag])
         self._body.limit(flag, MANY_ROWS)
         self._body.few = max(self._body.few, few)
-
-    @property
-    def takes_flat(self) -> bool:
-        """Whether samples that differ along several axes are batched; see `FuseOptions`."""
-        return self._body.options.asked.takes_flat
-
-    @property
-    def takes_packed_as_flat(self) -> bool:
-        """Whether packed samples may become flat ones: where no guard asks for their lengths."""
-        return self._body.options.asked.takes_packed_as_flat

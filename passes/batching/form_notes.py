@@ -37,9 +37,10 @@ class FormNotes:
             of it; a loop runs otherwise.
         early: Those parts of limits that follow from sizes alone.
         padded: What is said of samples that are padded to the longest whatever that takes.
-        wholes: See `passes.batching.context.Context.wholes`.
+        wholes: Packed values that hold the first rows of a shared tensor, and that tensor.
         copies: Overlapping parts of a tensor that samples hold, the flag that says whether that
-            is the faster form, and what is said of them. They count where something reads them.
+            is the faster form, and what is said of them. They count where something reads them;
+            see `passes.batching.packed.slicing.overlapping`.
         few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
         meets: Whether samples meet that are not proven to be equally long.
     """

@@ -194,11 +194,11 @@ class BatchInterpreter(BodyState):
         return Context(builder, self, self.options.batch, may_be_empty=self.options.may_be_empty)
 
     def count_failing(self) -> int:
-        """See `passes.batching.context.Context.count_failing`."""
+        """See `BodyState.count_failing`."""
         return sum(not self.runs_anywhere(node) for node in self.hoisted)
 
     def runs_anywhere(self, node: ir.Node) -> bool:
-        """See `passes.batching.context.Context.runs_anywhere`."""
+        """See `BodyState.runs_anywhere`."""
         return runs_anywhere(node, self._typings.proven, self.options.opset)
 
     def nested(

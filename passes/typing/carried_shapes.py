@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import onnx
 
-from passes.typing.protos import is_written, types_of
+from passes.typing.protos import is_written, may_own, types_of
 from passes.typing.shapes_in_turn import (
     Dims,
     Infer,
@@ -113,6 +113,8 @@ def _states(
     """Yield the tensors that Loops carry in a graph and in all graphs inside of it."""
     types = outer.new_child(types_of(inferred))
     for at, (node, typed) in enumerate(zip(graph.node, inferred.node, strict=True)):
+        if not may_own(node):
+            continue
         bodies = zip(node.attribute, typed.attribute, strict=True)
         for number, (attribute, typed_attribute) in enumerate(bodies):
             if not attribute.HasField("g"):

@@ -15,6 +15,7 @@ __all__ = [
     "graphs_of",
     "is_written",
     "join_outputs",
+    "may_own",
     "subgraph_pairs",
     "tell_outputs_apart",
     "types_of",
@@ -27,8 +28,19 @@ def is_written(node: onnx.NodeProto, op_types: Collection[str]) -> bool:
     return node.op_type in op_types and node.domain in ("", "ai.onnx")
 
 
+_OWNERS = frozenset({"FlexAttention", "If", "Loop", "Scan", "SequenceMap"})
+"""ONNX's own operators that have graphs."""
+
+
+def may_own(node: onnx.NodeProto) -> bool:
+    """Whether a node may have graphs: to look at its attributes is slow."""
+    return node.op_type in _OWNERS or node.domain not in ("", "ai.onnx")
+
+
 def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Return the graphs that a node owns."""
+    if not may_own(node):
+        return []
     found = []
     for attribute in node.attribute:
         found += [attribute.g] if attribute.HasField("g") else []

@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import onnx
+import onnx.defs
 import onnx_ir as ir
 import pytest
 
@@ -14,6 +15,7 @@ from passes.typing import (
     ValueType,
     type_values,
 )
+from passes.typing.protos import may_own
 from tests.passes.typing.typed import HEADER, both, load, values
 
 
@@ -243,3 +245,13 @@ def test_a_dimension_that_would_be_negative_is_not_known() -> None:
           p = Pad (x, k) y = Identity (p) }}"""
     )
     assert type_values(model, proven=True).dims(values(model)["p"]) == (None, 4)
+
+
+def test_which_operators_have_graphs() -> None:
+    kinds = (onnx.defs.OpSchema.AttrType.GRAPH, onnx.defs.OpSchema.AttrType.GRAPHS)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if any(attribute.type in kinds for attribute in schema.attributes.values()):
+            node = onnx.NodeProto(op_type=schema.name, domain=schema.domain)
+            assert may_own(node), schema.name
+    assert may_own(onnx.NodeProto(op_type="Add", domain="my.domain"))
+    assert not may_own(onnx.NodeProto(op_type="Add", domain="ai.onnx"))

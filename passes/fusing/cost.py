@@ -183,7 +183,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
 
 
 def cost_of_given(loop: ir.Node) -> Cost:
-    """Return what a Loop or Scan costs as its model has it, without what it costs to start."""
+    """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
     bodies = [graph for _, graph in subgraphs(loop)]
     heavy = sum(node.op_type in HEAVY for body in bodies for node in walk_nodes(body))
     each = PER_ITERATION + KERNEL * sum(map(_count, bodies)) + HEAVY_STARTED * heavy

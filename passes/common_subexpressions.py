@@ -168,7 +168,7 @@ def _value(attribute: ir.Attr) -> Hashable | None:
     if attribute.is_ref():
         return None
     if attribute.type == ir.AttributeType.TENSOR:
-        tensor = attribute.as_tensor()
+        tensor = attribute.value  # `as_tensor` asks a protocol, which is slow
         if tensor.nbytes > _MOST_BYTES or tensor.dtype == ir.DataType.STRING:
             return None
         return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from passes.errors import RewriteError
 from rewriter.apply.columns import type_of_column
 from rewriter.apply.results import ERROR, check_names, declared_columns, result_columns
-from rewriter.apply.rows import samples_of
+from rewriter.apply.rows import check_columns, samples_of
 from rewriter.model_files import models
 from rewriter.running.predictor import Predictor
 
@@ -91,12 +91,7 @@ class ArrowMapper:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             wanted = [*predictor.inputs, *self._keep]
-            if missing := [name for name in wanted if name not in table.column_names]:
-                names = ", ".join(table.column_names)
-                raise RewriteError(
-                    f"no column {missing[0]!r}; the columns are {names}; what is the same for "
-                    "every sample is given as shared"
-                )
+            check_columns(table.column_names, wanted, "the table")
             results = list(predictor(samples_of(table, predictor.dims)))
             columns = {name: batch.column(name) for name in self._keep}
             columns |= result_columns(self._outputs, results)

@@ -74,8 +74,8 @@ def test_no_batches_give_no_results() -> None:
     [
         (TEXT, ["error"], "the results have a column 'error'"),
         (TEXT, ["totals"], "the results have a column 'totals'"),
-        (TEXT, ["key"], "no column 'key'; the columns are id, xs"),
-        (TEXT.replace("xs", "zs"), [], "no column 'zs'; the columns are id, xs"),
+        (TEXT, ["key"], "the table has no column 'key'; its columns are id, xs"),
+        (TEXT.replace("xs", "zs"), [], "no column 'zs'; its columns are id, xs"),
         (
             """<ir_version: 8, opset_import: ["" : 17]>
             agraph (float[N, 3] xs) => (float[] y) { y = Identity (xs) }""".replace("[] y", " y"),

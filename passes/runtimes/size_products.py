@@ -32,7 +32,9 @@ def product_of_sizes(node: ir.Node, typing: Typing, builder: Builder) -> list[ir
         whole = typing.static_dims(data)
         dims = (None if whole is None else math.prod(whole),)
         axis, data = 0, builder.op("Reshape", [data, builder.ints(-1)])
-    count = None if axis is None else dims[axis]
+    if axis is None:
+        return None
+    count = dims[axis]
     if not isinstance(count, int) and len(dims) == 1 and 0 < most <= _FACTORS:
         # Where there are fewer sizes, ones stand in for the rest.
         count, ones = most, builder.ints(*[1] * most)

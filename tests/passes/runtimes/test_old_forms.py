@@ -367,6 +367,16 @@ ALL = "y = ReduceProd (x)"
         pytest.param("int64[2] x", "y = ReduceProd <noop_with_empty_axes = 1> (x)", id="no axis"),
         pytest.param("int64[2] x, int64[1] a", "y = ReduceProd (x, a)", id="an axis that is fed"),
         pytest.param(
+            "int64[3] x, int64[1] k, int64[1] e",
+            "c = Slice (x, k, e) y = ReduceProd <noop_with_empty_axes = 1> (c)",
+            id="no axis of a part",
+        ),
+        pytest.param(
+            "int64[3] x, int64[1] k, int64[1] e, int64[K] a",
+            "c = Slice (x, k, e) y = ReduceProd <noop_with_empty_axes = 1> (c, a)",
+            id="an axis of a part that is fed",
+        ),
+        pytest.param(
             "int64[2,2] x",
             "a = Constant <value = int64[2] {0, 1}> () y = ReduceProd (x, a)",
             id="two axes by name",

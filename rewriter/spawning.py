@@ -1,14 +1,16 @@
-"""Starts processes that do not run the caller's script once more."""
+"""Starts processes that neither run the caller's script once more nor see Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.resource_tracker
+import signal
 import sys
 import threading
 import types
 from collections.abc import Iterator
 
-__all__ = ["without_a_script"]
+__all__ = ["deaf_to_interrupts", "without_a_script"]
 
 _STARTING = threading.Lock()
 """Held while a process starts: `without_a_script` changes what all threads see."""
@@ -28,3 +30,18 @@ def without_a_script() -> Iterator[None]:
             yield
         finally:
             sys.modules["__main__"] = script
+
+
+@contextlib.contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started meanwhile not see Ctrl-C, where the system can do that."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # With the first process Python starts a further one, behind which no signal is held back.
+    multiprocessing.resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

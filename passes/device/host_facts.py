@@ -21,6 +21,7 @@ from passes.typing import Typing, type_values
 __all__ = [
     "HOST_ONLY",
     "INTEGERS",
+    "ORIGIN",
     "HostFacts",
     "ReadsOnHost",
     "as_dimension",
@@ -30,6 +31,7 @@ __all__ = [
     "graph_of",
     "host_facts",
     "is_constant",
+    "is_put_on_host",
 ]
 
 ReadsOnHost = Callable[[ir.Node, int], bool]
@@ -38,6 +40,8 @@ ReadsOnHost = Callable[[ir.Node, int], bool]
 INTEGERS = frozenset({ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL})
 HOST_ONLY = ir.DataType.UINT64
 """A type that GatherND has no kernel for on the device."""
+ORIGIN = "host numbers"
+"""What the names of nodes begin with that give the host numbers of its own."""
 _ARITHMETIC = frozenset(
     {"Abs", "Add", "And", "Cast", "Concat", "Div", "Equal", "Gather", "Greater", "Identity"}
     | {"Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "ReduceMax", "ReduceMin"}
@@ -126,6 +130,11 @@ def as_rows(builder: Builder, value: ir.Value) -> ir.Value:
     rows = builder.op("GatherND", [first, builder.ints(0)])
     rows.type = ir.TensorType(HOST_ONLY)
     return rows
+
+
+def is_put_on_host(node: ir.Node) -> bool:
+    """Return whether a node was written so that the host runs it: ``as_rows``, or a read of it."""
+    return is_operator(node, "GatherND") and (node.name or "").startswith(f"{ORIGIN}/")
 
 
 def as_row(builder: Builder, value: ir.Value) -> ir.Value:

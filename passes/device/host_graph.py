@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.device.host_facts import HostFacts, graph_of, is_constant
+from passes.device.host_facts import ORIGIN, HostFacts, graph_of, is_constant
 from passes.graph.builder import Builder
 from passes.graph.graphs import captured_values
 from passes.graph.opsets import to_opset_form
 
 __all__ = ["HostGraph"]
-
-_ORIGIN = "host numbers"
 
 
 class HostGraph:
@@ -41,7 +39,7 @@ class HostGraph:
 
     def builder(self) -> Builder:
         """Return a builder for nodes to be put into the graph."""
-        return Builder(_ORIGIN)
+        return Builder(ORIGIN)
 
     def own(self, value: ir.Value, constant: np.ndarray) -> ir.Value:
         """Return a constant of the graph itself, which is on both sides there."""

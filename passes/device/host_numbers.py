@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.device.host_facts import HostFacts, ReadsOnHost, computes_integers
+from passes.device.host_facts import ORIGIN, HostFacts, ReadsOnHost, computes_integers
 from passes.device.host_reading import HostReadingPass
 from passes.device.host_values import HostValues, values_in_loops
 from passes.graph.builder import Builder
@@ -80,7 +80,7 @@ def _bring_to_device(graph: ir.Graph, values: HostValues, facts: HostFacts) -> N
         held = values.of(number) if 0 < len(there) < len(uses) else None
         if held is None:
             continue
-        builder = Builder("host numbers")
+        builder = Builder(ORIGIN)
         one = builder.scalar(1)
         bounds = builder.op("Range", [held, builder.op("Add", [held, one]), one])
         copy = builder.op("Squeeze", [bounds, builder.ints(0)])

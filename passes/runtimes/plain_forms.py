@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import operand, operands
-from passes.runtimes.affine_grid import affine_grid
+from passes.graph.graphs import constant_value
+from passes.graph.made import operand, operands, optional_operand
+from passes.runtimes.size_products import product_of_sizes
 from passes.typing import Typing
 from passes.typing.value_types import is_number
 
@@ -18,10 +18,6 @@ __all__ = ["FORMS", "Form"]
 
 Form = Callable[[ir.Node, Typing, Builder], list[ir.Value] | None]
 """Records the form; gives the new outputs, None where the node stays as it is."""
-
-# A product of more numbers than this stays one node.
-_FACTORS = 4
-_INT64 = ir.DataType.INT64
 
 
 def _split(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
@@ -32,7 +28,7 @@ def _split(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | 
     data = operand(node, 0)
     dims = typing.dims(data)
     axis = node.attributes.get_int("axis", 0)
-    if _input(node, 1) is not None or dims is None:
+    if optional_operand(node, 1) is not None or dims is None:
         return None
     size = dims[axis] if -len(dims) <= axis < len(dims) else None
     if not isinstance(size, int):
@@ -60,66 +56,6 @@ def _reshape(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] 
     if not node.attributes.get_int("allowzero", 0) or target is None or 0 in target:
         return None
     return [builder.op("Reshape", node.inputs)]
-
-
-def _reduce_prod(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    """The product of a few sizes, by Mul; those of several samples lie in rows."""
-    data = operand(node, 0)
-    dims = typing.dims(data)
-    if typing.dtype(data) != _INT64 or not dims:
-        return None
-    axis = _only_axis(node, len(dims))
-    count = None if axis is None else dims[axis]
-    most = _most_sizes(data)
-    if not isinstance(count, int) and len(dims) == 1 and 0 < most <= _FACTORS:
-        # Where there are fewer sizes, ones stand in for the rest.
-        count, ones = most, builder.ints(*[1] * most)
-        data = builder.op("Concat", [data, ones], {"axis": 0})
-    if not isinstance(count, int) or not 0 < count <= _FACTORS:
-        return None
-    keeps = node.attributes.get_int("keepdims", 1)
-    places = [builder.ints(i) if keeps else builder.scalar(i) for i in range(count)]
-    factors = [builder.op("Gather", [data, place], {"axis": axis}) for place in places]
-    product = factors[0]
-    for factor in factors[1:]:
-        product = builder.op("Mul", [product, factor])
-    return [product]
-
-
-def _most_sizes(sizes: ir.Value) -> int:
-    """Return how many of a value's dimensions there are at most, cut out of its Shape; 0: any.
-
-    ``Shape <start = -2>`` of a vector is one number, of anything else two.
-    """
-    node = sizes.producer()
-    if is_operator(node, "Shape"):
-        end = node.attributes.get_int("end")
-        return _between(node.attributes.get_int("start", 0), end)
-    if not is_operator(node, "Slice") or len(node.inputs) != 3:
-        return 0
-    starts, ends = (constant_value(one) for one in node.inputs[1:])
-    if starts is None or ends is None or starts.size != 1 or ends.size != 1:
-        return 0
-    return _between(int(starts.item()), int(ends.item()))
-
-
-def _between(start: int, end: int | None) -> int:
-    """Return how many places a part has at most, whatever it is cut out of; 0: any."""
-    if end is not None and (start < 0) == (end < 0):
-        return max(end - start, 0)
-    return -start if start < 0 and end is None else 0
-
-
-def _only_axis(node: ir.Node, rank: int) -> int | None:
-    """Return the axis that a node reduces, not negative; None for several, or unknown ones."""
-    given = _input(node, 1)
-    axes = node.attributes.get_ints("axes") if given is None else constant_value(given)
-    if given is not None and axes is None:
-        return None
-    if axes is None or len(axes) == 0:
-        is_all = not node.attributes.get_int("noop_with_empty_axes", 0)
-        return 0 if rank == 1 and is_all else None
-    return int(axes[0]) % rank if len(axes) == 1 else None
 
 
 def _array_feature_extractor(
@@ -166,7 +102,7 @@ def _reduce_sum_square(node: ir.Node, typing: Typing, builder: Builder) -> list[
 
     What no axes mean where they do not mean all of them is read in two ways.
     """
-    data, axes = operand(node, 0), _input(node, 1)
+    data, axes = operand(node, 0), optional_operand(node, 1)
     if node.attributes.get_int("noop_with_empty_axes", 0):
         return None
     given = node.attributes.get_ints("axes")
@@ -185,7 +121,7 @@ def _resize(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] |
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if axes is None or rank is None or _needs_axes(mode, policy):
         return None
-    scales, sizes = _input(node, 2), _input(node, 3)
+    scales, sizes = optional_operand(node, 2), optional_operand(node, 3)
     places = [axis % rank for axis in axes]
     if scales is not None:
         scales = _spread(builder, scales, places, [builder.constant(_ONE)] * rank)
@@ -216,17 +152,57 @@ def _spread(
     return builder.op("Concat", parts, {"axis": 0})
 
 
-def _input(node: ir.Node, position: int) -> ir.Value | None:
-    return node.inputs[position] if position < len(node.inputs) else None
+def _affine_grid(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """Grids of images, ``[N, H, W, 2]``, as arithmetic on their places; those of volumes stay.
+
+    Its definition as a function decides by an If between images and volumes, and a branch of it is
+    not valid for the other.
+    """
+    theta, size = operand(node, 0), operand(node, 1)
+    dtype = typing.dtype(theta)
+    if typing.static_dims(size) != (4,) or dtype is None:
+        return None
+    is_aligned = bool(node.attributes.get_int("align_corners", 0))
+    column, row = (_steps(builder, size, axis, dtype, is_aligned) for axis in (3, 2))
+    row = builder.op("Unsqueeze", [row, builder.ints(1)])
+    factors = [builder.op("Gather", [theta, builder.scalar(i)], {"axis": 2}) for i in range(3)]
+    x, y, shift = (builder.op("Unsqueeze", [one, builder.ints(1, 2)]) for one in factors)
+    along = builder.op("Add", [builder.op("Mul", [x, column]), builder.op("Mul", [y, row])])
+    return [builder.op("Add", [along, shift])]
+
+
+def _steps(
+    builder: Builder, size: ir.Value, axis: int, dtype: ir.DataType, is_aligned: bool
+) -> ir.Value:
+    """Return the places along an axis, from -1 to 1, ``[n, 1]``."""
+
+    def number(value: float) -> ir.Value:
+        return builder.constant(np.array(value, dtype.numpy()))
+
+    count = builder.op("Gather", [size, builder.scalar(axis)], {"axis": 0})
+    places = builder.arange(count)
+    places, total = (builder.op("Cast", [v], {"to": int(dtype)}) for v in (places, count))
+    double = builder.op("Mul", [places, number(2)])
+    if is_aligned:
+        # The one place of a single one is the last, 1.
+        total = builder.op("Sub", [total, number(1)])
+        least = builder.op("Max", [total, number(1)])
+        first = builder.op("Sub", [builder.op("Sub", [least, total]), number(0.5)])
+        start = builder.op("Mul", [first, number(2)])
+        steps = builder.op("Add", [builder.op("Div", [double, least]), start])
+    else:
+        middle = builder.op("Add", [double, number(1)])
+        steps = builder.op("Sub", [builder.op("Div", [middle, total]), number(1)])
+    return builder.op("Unsqueeze", [steps, builder.ints(1)])
 
 
 FORMS: Mapping[tuple[str, str], Form] = {
-    ("", "AffineGrid"): affine_grid,
+    ("", "AffineGrid"): _affine_grid,
     ("", "Compress"): _compress,
     ("", "Constant"): _constant,
     ("", "Greater"): _greater,
     ("", "GreaterOrEqual"): _greater,
-    ("", "ReduceProd"): _reduce_prod,
+    ("", "ReduceProd"): product_of_sizes,
     ("", "ReduceSumSquare"): _reduce_sum_square,
     ("", "Reshape"): _reshape,
     ("", "Resize"): _resize,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from passes.errors import RewriteError
 from rewriter.apply.columns import type_of_column
-from rewriter.apply.results import ERROR, check_names, declared_columns, result_columns
-from rewriter.apply.rows import samples_of
+from rewriter.apply.results import ERROR, Column, check_names, declared_columns, result_columns
+from rewriter.apply.rows import check_columns, samples_of
 from rewriter.model_files import models
 from rewriter.running.predictor import Predictor
 
@@ -37,6 +39,7 @@ class ArrowMapper:
         device: str = "cpu",
         batch_size: int = 256,
         shared: Mapping[str, Any] | None = None,
+        signed: bool = False,
     ) -> None:
         """Read the types of the outputs.
 
@@ -47,9 +50,12 @@ class ArrowMapper:
             device: One of its devices.
             batch_size: Samples in a run, at most.
             shared: The inputs that are the same for every sample, by name.
+            signed: Whether outputs of unsigned numbers and of half-precision floats, which Spark
+                does not have, are columns of the next wider type.
 
         Raises:
-            RewriteError: The rank of an output is not declared, or another column has its name.
+            RewriteError: The rank of an output is not declared, or another column has its name;
+                or no signed type holds its numbers.
         """
         import pyarrow as pa
 
@@ -61,7 +67,8 @@ class ArrowMapper:
             "batch_size": batch_size,
             "shared": shared,
         }
-        self._outputs = declared_columns(models.take(model).model)
+        outputs = declared_columns(models.take(model).model)
+        self._outputs = tuple(map(_signed, outputs)) if signed else outputs
         fields = [
             (name, type_of_column(dtype, rank))
             for name, dtype, rank in self._outputs
@@ -91,13 +98,23 @@ class ArrowMapper:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             wanted = [*predictor.inputs, *self._keep]
-            if missing := [name for name in wanted if name not in table.column_names]:
-                names = ", ".join(table.column_names)
-                raise RewriteError(
-                    f"no column {missing[0]!r}; the columns are {names}; what is the same for "
-                    "every sample is given as shared"
-                )
+            check_columns(table.column_names, wanted, "the table")
             results = list(predictor(samples_of(table, predictor.dims)))
             columns = {name: batch.column(name) for name in self._keep}
             columns |= result_columns(self._outputs, results)
             yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+_WIDER = {"uint8": "int16", "uint16": "int32", "uint32": "int64", "float16": "float32"}
+
+
+def _signed(column: Column) -> Column:
+    """Return a column of an output in a type that Spark has."""
+    name, dtype, rank = column
+    if dtype == np.uint64:
+        raise RewriteError(
+            f"output {name!r} is of type uint64, which Spark does not have, nor a wider one: add "
+            "a Cast where the model is made"
+        )
+    wider = None if dtype is None else _WIDER.get(dtype.name)
+    return column if wider is None else (name, np.dtype(wider), rank)

@@ -6,47 +6,59 @@ it is taken from the type of the input where that has a number, and is 0 where n
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from passes.errors import RewriteError
+from rewriter.apply.image_rows import read_image, require_pillow
+from rewriter.running.predictor import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Dims", "read_column", "type_of_column", "write_column"]
+__all__ = ["Dims", "Value", "read_column", "type_of_column", "write_column"]
 
 Array = np.ndarray[Any, Any]
+Value = Array | Unreadable | None
 Dims = tuple[int | str | None, ...] | None
 
 
-def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Array | None]:
+def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Value]:
     """Return the tensor in each row of a column.
 
     Args:
-        column: A `pyarrow.Array` of numbers, strings, lists of lists, tensors of one shape, or
-            structs of ``data`` and ``shape`` (tensors of many shapes), however it is encoded.
+        column: A `pyarrow.Array` of numbers, strings, lists of lists, tensors of one shape,
+            structs of ``data`` and ``shape`` (tensors of many shapes), or images as bytes, which
+            may stand in structs with a ``path``, however it is encoded.
         shapes: A column with the shape of each row, where the rows are flat lists.
         dims: The dimensions of the rows, as far as they are known.
 
     Returns:
         An array for each row; None for a row without a value, or whose lists are not rectangular
-        or hold a null.
+        or hold a null. An image that cannot be read is `Unreadable`.
 
     Raises:
         RewriteError: The column is of another type.
     """
     import pyarrow as pa
+    from pyarrow import compute
 
     if isinstance(column, pa.ExtensionArray):
         if hasattr(column, "to_numpy_ndarray"):
             return _of_one_shape(column)
         column = column.storage
     column = _decoded(column)
-    if pa.types.is_struct(column.type) and {"data", "shape"} <= {f.name for f in column.type}:
-        return read_column(column.field("data"), column.field("shape"), dims)
+    fields = {f.name for f in column.type} if pa.types.is_struct(column.type) else set()
+    if {"data", "shape"} <= fields:
+        data, lengths = (compute.struct_field(column, name) for name in ("data", "shape"))
+        return read_column(data, lengths, dims)
+    if fields == {"bytes", "path"}:
+        return read_column(compute.struct_field(column, "bytes"))
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return _images(column)
     is_there = column.is_valid().to_numpy(zero_copy_only=False)
     levels: list[Array] = []
     gaps: list[Array] = []
@@ -61,7 +73,7 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
         column = _decoded(column.values)
         gaps.append(column.is_null().to_numpy(zero_copy_only=False).nonzero()[0])
     values = _values(column)
-    rows = [
+    rows: list[Value] = [
         _tensor(levels, sizes, gaps, values, row) if ok else None
         for row, ok in enumerate(is_there)
     ]
@@ -70,10 +82,18 @@ def read_column(column: Any, shapes: Any = None, dims: Dims = None) -> list[Arra
     return [_shaped(*pair) for pair in zip(rows, read_column(shapes), strict=True)]
 
 
-def _of_one_shape(column: Any) -> list[Array | None]:
+def _of_one_shape(column: Any) -> list[Value]:
     """Return tensors that the type of their column gives one shape."""
     present = iter(column.drop_null().to_numpy_ndarray())
     return [next(present) if ok else None for ok in column.is_valid().to_pylist()]
+
+
+def _images(column: Any) -> list[Value]:
+    require_pillow()
+    return [
+        None if one is None else read_image(io.BytesIO(one), "the value")
+        for one in column.to_pylist()
+    ]
 
 
 def _decoded(column: Any) -> Any:
@@ -110,7 +130,9 @@ def _values(column: Any) -> Array:
         return np.array(column.to_pylist(), dtype=object)
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     if not any(test(column.type) for test in tests):
-        raise RewriteError(f"a column of {column.type} holds no tensors")
+        raise RewriteError(
+            f"{column.type} holds no tensors; give numbers, booleans, strings, or lists of them"
+        )
     if not pa.types.is_floating(column.type):
         # A null makes numpy read integers as floats.
         column = column.fill_null(pa.scalar(0).cast(column.type))
@@ -133,8 +155,8 @@ def _tensor(
     return values[start:stop].reshape(shape)
 
 
-def _shaped(row: Array | None, shape: Array | None) -> Array | None:
-    if row is None or shape is None or (shape < 0).any():
+def _shaped(row: Value, shape: Value) -> Value:
+    if not isinstance(row, np.ndarray) or not isinstance(shape, np.ndarray) or (shape < 0).any():
         return None
     if row.size != np.prod(shape, dtype=np.int64):
         return None

@@ -1,18 +1,18 @@
-"""Reads samples from a folder of images."""
+"""Reads images, and a folder of them as samples."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.running.predictor import Unreadable
 
-__all__ = ["IMAGES", "ImageRows"]
+__all__ = ["IMAGES", "ImageRows", "read_image", "require_pillow"]
 
 Array = np.ndarray[Any, Any]
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
@@ -36,8 +36,7 @@ class ImageRows:
             inputs: The inputs that hold samples.
             is_named: Whether the id of an image is its name in the folder, and not its number.
         """
-        if importlib.util.find_spec("PIL") is None:
-            raise RewriteError("reading images needs the package pillow; install it")
+        require_pillow()
         if len(inputs) != 1:
             raise RewriteError(f"a folder of images gives one input; this model has {inputs}")
         folder = folder if folder.is_dir() else folder.parent
@@ -56,12 +55,30 @@ class ImageRows:
         return ids, [{self._input: self._image(number)} for number in numbers]
 
     def _image(self, number: int) -> Array | Unreadable:
-        from PIL import Image
+        return read_image(self._files[number], self._names[number])
 
-        try:
-            with Image.open(self._files[number]) as image:
-                if image.mode.startswith(_WIDE):
-                    return Unreadable(f"{self._names[number]} has {_TOO_WIDE}")
-                return np.asarray(image.convert("RGB"))
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            return Unreadable(f"{self._names[number]} is not a readable image: {error}")
+
+def read_image(source: Path | IO[bytes], name: str) -> Array | Unreadable:
+    """Return an image, ``uint8[height, width, 3]``, or why it cannot be read.
+
+    Args:
+        source: Its file, or its bytes as they stand in one.
+        name: What it is called.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(source) as image:
+            if image.mode.startswith(_WIDE):
+                return Unreadable(f"{name} has {_TOO_WIDE}")
+            return np.asarray(image.convert("RGB"))
+    except UnidentifiedImageError:
+        return Unreadable(f"{name} is not a readable image")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        return Unreadable(f"{name} is not a readable image: {error}")
+
+
+def require_pillow() -> None:
+    """Raise RewriteError if the package that reads images is not installed."""
+    if importlib.util.find_spec("PIL") is None:
+        raise RewriteError("reading images needs the package pillow; install it")

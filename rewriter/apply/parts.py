@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 from passes.errors import RewriteError
 from rewriter.apply.results import ERROR, Column, result_columns
+from rewriter.model_files.files import reason
 from rewriter.running.predictor import Prediction
 
 __all__ = ["Job", "OutputFolder", "state_of"]
@@ -115,8 +117,13 @@ class OutputFolder:
             for left in self.folder.glob("*.partial"):
                 left.unlink()
             return begun
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _write(record, json.dumps(dataclasses.asdict(job)).encode())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write(record, json.dumps(dataclasses.asdict(job)).encode())
+        except OSError as error:
+            raise RewriteError(
+                f"cannot write to {self.folder}: {reason(error)}; choose another place"
+            ) from error
         return job
 
     def path(self, part: int) -> Path:
@@ -138,6 +145,9 @@ class OutputFolder:
 
         Returns:
             How many have an error.
+
+        Raises:
+            RewriteError: It cannot be written.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -146,8 +156,16 @@ class OutputFolder:
             ids = pa.array(ids) if ids else pa.array(ids, type=pa.int64())
         columns = {id_name: ids, **result_columns(self._outputs, results)}
         partial = self.path(part).with_suffix(f".{os.getpid()}.partial")
-        pq.write_table(pa.table(columns), partial)
-        partial.replace(self.path(part))
+        try:
+            pq.write_table(pa.table(columns), partial)
+            partial.replace(self.path(part))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise RewriteError(
+                f"cannot write {self.path(part)}: {reason(error)}; make room, and go on with "
+                "--resume"
+            ) from error
         return len(ids) - int(columns[ERROR].null_count)
 
     def errors(self, job: Job) -> int:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from passes.errors import RewriteError
-from rewriter.apply.columns import Dims, read_column
+from rewriter.apply.columns import Dims, Value, read_column
 from rewriter.apply.ids import decoded, one_kind, unfit
 from rewriter.apply.image_rows import IMAGES, ImageRows
+from rewriter.apply.npz_rows import NpzRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ParquetRows", "Rows", "files_of", "open_rows", "samples_of"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["ParquetRows", "Rows", "check_columns", "files_of", "open_rows", "samples_of"]
 
 
 class Rows(Protocol):
@@ -54,10 +53,10 @@ def open_rows(source: Path, inputs: Mapping[str, Dims], id_column: str | None) -
     """
     if not source.exists():
         raise RewriteError(f"{source} does not exist; give a file or folder with samples")
-    if source.suffix == ".npz":
+    if source.suffix.lower() == ".npz":
         return _refusing_ids(NpzRows(source, list(inputs)), source, id_column)
     shown = files_of(source)
-    if tables := [f for f in shown if f.suffix in (".parquet", ".pq")]:
+    if tables := [f for f in shown if f.suffix.lower() in (".parquet", ".pq")]:
         return ParquetRows(tables, inputs, id_column)
     if images := [f for f in shown if f.suffix.lower() in IMAGES]:
         return ImageRows(source, images, list(inputs), is_named=id_column is not None)
@@ -99,10 +98,7 @@ class ParquetRows:
             with data:
                 names = data.schema_arrow.names
                 wanted = [*inputs, *([id_column] if id_column else [])]
-                if missing := [name for name in wanted if name not in names]:
-                    raise RewriteError(
-                        f"{file} has no column {missing[0]!r}; its columns are {', '.join(names)}"
-                    )
+                check_columns(names, wanted, f"{file}")
                 if id_column:
                     kinds[file] = decoded(data.schema_arrow.empty_table()[id_column]).type
                 for group in range(data.num_row_groups):
@@ -157,7 +153,30 @@ class ParquetRows:
         return self._opened[1]
 
 
-def samples_of(table: pa.Table, inputs: Mapping[str, Dims]) -> list[dict[str, Array | None]]:
+def check_columns(names: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    """Refuse a table that lacks a column, or has two of one name.
+
+    Args:
+        names: The names of its columns.
+        wanted: Those that are read, beside the shapes of theirs that are there.
+        source: What it is called.
+
+    Raises:
+        RewriteError: A column is missing, or stands there twice.
+    """
+    if missing := [name for name in wanted if name not in names]:
+        raise RewriteError(
+            f"{source} has no column {missing[0]!r}; its columns are {', '.join(names)}; what is "
+            "the same for every sample is given as shared"
+        )
+    read = (*wanted, *(f"{name}.shape" for name in wanted))
+    if doubled := [name for name in read if names.count(name) > 1]:
+        raise RewriteError(
+            f"{source} has {names.count(doubled[0])} columns {doubled[0]!r}; leave one of them"
+        )
+
+
+def samples_of(table: pa.Table, inputs: Mapping[str, Dims]) -> list[dict[str, Value]]:
     """Return the sample in each row of a table.
 
     Args:
@@ -169,10 +188,13 @@ def samples_of(table: pa.Table, inputs: Mapping[str, Dims]) -> list[dict[str, Ar
     return [dict(zip(inputs, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _read(table: pa.Table, name: str, dims: Dims) -> list[Array | None]:
+def _read(table: pa.Table, name: str, dims: Dims) -> list[Value]:
     shape = f"{name}.shape"
     shapes = _combined(table[shape]) if shape in table.column_names else None
-    return read_column(_combined(table[name]), shapes, dims)
+    try:
+        return read_column(_combined(table[name]), shapes, dims)
+    except RewriteError as error:
+        raise RewriteError(f"column {name!r}: {error}") from error
 
 
 def _combined(column: Any) -> Any:
@@ -181,59 +203,3 @@ def _combined(column: Any) -> Any:
 
     whole = column.combine_chunks()
     return pa.concat_arrays([whole, whole.slice(0, 0)]) if whole.offset else whole
-
-
-class NpzRows:
-    """Samples of an npz file: ``in__NAME__0``, ``in__NAME__1``, ... or rows of ``in__NAME``.
-
-    Where no name has the prefix ``in__``, it is left out of all of them.
-    """
-
-    def __init__(self, file: Path, inputs: Sequence[str]) -> None:
-        try:
-            self._data = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise RewriteError(f"{file} is not a readable npz file: {error}") from error
-        if not hasattr(self._data, "files"):
-            raise RewriteError(f"{file} holds one array; samples are an npz file")
-        self._inputs = inputs
-        self._prefix = "in__" if any(one.startswith("in__") for one in self._data.files) else ""
-        counts = {name: self._count(name, file) for name in inputs}
-        if len(set(counts.values())) > 1:
-            raise RewriteError(f"{file} has different numbers of samples: {counts}")
-        self._rows = {
-            name: self._data[self._prefix + name] for name in inputs if self._is_whole(name)
-        }
-        self._length = min(counts.values(), default=0)
-
-    def _is_whole(self, name: str) -> bool:
-        return self._prefix + name in self._data.files
-
-    def _count(self, name: str, file: Path) -> int:
-        key = self._prefix + name
-        if f"{key}__len" in self._data.files:
-            return int(self._data[f"{key}__len"])
-        if self._is_whole(name) and self._data[key].ndim:
-            return len(self._data[key])
-        count = 0
-        while f"{key}__{count}" in self._data.files:
-            count += 1
-        if not count:
-            raise RewriteError(f"{file} has no samples of {name!r}: add {key}__0, or {key}")
-        return count
-
-    def __len__(self) -> int:
-        return self._length
-
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
-        """Return a range of rows; see `Rows`."""
-        numbers = range(start, min(stop, self._length))
-        return list(numbers), [
-            {name: self._value(name, number) for name in self._inputs} for number in numbers
-        ]
-
-    def _value(self, name: str, number: int) -> Array | None:
-        if name in self._rows:
-            return np.asarray(self._rows[name][number])
-        key = f"{self._prefix}{name}__{number}"
-        return self._data[key] if key in self._data.files else None

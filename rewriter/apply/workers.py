@@ -15,7 +15,7 @@ from rewriter.apply.parts import OutputFolder
 from rewriter.apply.results import Column
 from rewriter.apply.rows import open_rows
 from rewriter.running.predictor import Predictor
-from rewriter.spawning import without_a_script
+from rewriter.spawning import deaf_to_interrupts, without_a_script
 
 __all__ = ["ENGINES", "Task", "Worker", "apply_parts"]
 
@@ -135,12 +135,14 @@ def _work(part: Part) -> tuple[int, int]:
 
 
 def _in_processes(task: Task, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, int]]:
+    others = multiprocessing.active_children()
     pool = concurrent.futures.ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), _enter, (task,)
     )
     with pool:
         try:
-            with without_a_script():  # a process starts when work comes in
+            # A process starts when work comes in.
+            with deaf_to_interrupts(), without_a_script():
                 work = [pool.submit(_work, part) for part in parts]
             for done in concurrent.futures.as_completed(work):
                 yield done.result()
@@ -149,6 +151,11 @@ def _in_processes(task: Task, parts: Sequence[Part], workers: int) -> Iterator[t
                 "a worker ended before its part was done (is there enough memory?); go on with "
                 "--resume"
             ) from error
+        except (KeyboardInterrupt, GeneratorExit):
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()  # a part is there whole or not at all
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -17,6 +17,7 @@ from rewriter.apply.rows import ParquetRows, Rows, files_of, open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts, require_engine
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
+from rewriter.feeding.npz_files import open_npz, reading
 from rewriter.model_files import models
 from rewriter.model_files.model_facts import external_tensors
 from rewriter.running.predictor import Prediction, Predictor
@@ -163,11 +164,8 @@ def _errors(text: str) -> int:
 
 
 def _shared(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key.removeprefix("in__"): file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, AttributeError) as error:
-        raise RewriteError(f"{path} is not a readable npz file: {error}") from error
+    with open_npz(path, "shared inputs") as file, reading(path, "shared inputs"):
+        return {key.removeprefix("in__"): file[key] for key in file.files}
 
 
 def told_rate(per_second: float) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import io
 import itertools
 import multiprocessing
-import multiprocessing.resource_tracker
 import queue
 import signal
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 from rewriter.commands.execution import MODEL_SUFFIXES, execute
-from rewriter.spawning import without_a_script
+from rewriter.spawning import deaf_to_interrupts, without_a_script
 
 __all__ = ["counted", "find_models", "is_pattern", "run_each", "worst"]
 
@@ -164,7 +163,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         own, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other,), daemon=True)
-        with _deaf_to_interrupts(), without_a_script():
+        with deaf_to_interrupts(), without_a_script():
             self._process.start()
         other.close()
         self._connection = own
@@ -184,21 +183,6 @@ class _Worker:
         if self._process is not None:
             self._process.join()
         self._connection = self._process = None
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that are started meanwhile not see Ctrl-C, where the system can do that."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # With the first process Python starts a further one, behind which no signal is held back.
-    multiprocessing.resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Connection) -> None:

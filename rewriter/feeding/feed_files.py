@@ -9,7 +9,6 @@ of inputs: ``NAME``, ``NAME__0``.
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.feeding.input_specs import InputSpec, input_specs
+from rewriter.feeding.npz_files import open_npz, reading
 from rewriter.model_files import models
 
 __all__ = ["plain_array", "read_expected", "read_feeds", "write_feeds"]
@@ -136,22 +136,8 @@ def _arrays(source: Source) -> tuple[Mapping[str, Array], str]:
     if isinstance(source, Mapping):
         return source, "the npz data"
     label = f"{os.fspath(source)}"
-    try:
-        loaded = np.load(source, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise RewriteError(f"{label} holds one array; inputs are an npz file")
-        with loaded as file:
-            return {key: file[key] for key in file.files}, label
-    except FileNotFoundError:
-        raise RewriteError(f"{label} does not exist; give the npz file with the inputs.") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if "pickle" not in str(error):
-            what = f"is not a readable npz file of plain arrays: {error}"
-        elif zipfile.is_zipfile(source):
-            what = "holds Python objects: give arrays of numbers, booleans or strings"
-        else:
-            what = "is not an npz file: write one with numpy.savez"
-        raise RewriteError(f"{label} {what}") from error
+    with open_npz(label, "inputs") as file, reading(label, "inputs"):
+        return {key: file[key] for key in file.files}, label
 
 
 def _sequence(

@@ -23,6 +23,7 @@ __all__ = [
     "decode",
     "encode",
     "read",
+    "reason",
     "refuse_link",
     "require_folder",
     "require_place",
@@ -80,7 +81,7 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise ModelError(f"cannot read {path}: {_reason(error)}") from error
+        raise ModelError(f"cannot read {path}: {reason(error)}") from error
     if not data:
         raise ModelError(f"{path} is empty: export the model again")
     if data.startswith(_LFS):
@@ -182,7 +183,7 @@ def require_place(path: Path) -> None:
         part.touch()
         part.unlink()
     except OSError as error:
-        raise ModelError(f"cannot write {path}: {_reason(error)}; choose another place") from error
+        raise ModelError(f"cannot write {path}: {reason(error)}; choose another place") from error
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -203,7 +204,7 @@ def _place(path: Path, fill: Callable[[Path], object]) -> None:
             part.chmod(path.stat().st_mode)
         os.replace(part, path)
     except OSError as error:
-        raise ModelError(f"cannot write {path}: {_reason(error)}") from error
+        raise ModelError(f"cannot write {path}: {reason(error)}") from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -233,7 +234,8 @@ def _decode(data: bytes, name: str) -> onnx.ModelProto:
     return proto
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """Return what the system says of an error, in one line."""
     return (error.strerror or one_line(error)).lower()
 
 

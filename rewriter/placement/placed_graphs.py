@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import onnx_ir as ir
 
+from passes.device.host_facts import is_put_on_host
 from passes.device.host_loops import stays_on_host
 from passes.graph.graphs import captured_values, local_name, subgraphs
 from rewriter.placement.host_rule import is_initializer, shape_arithmetic
@@ -68,6 +69,7 @@ def _becomes_a_slice(node: ir.Node, placed: Mapping[ir.Node, Kernel]) -> bool:
 
 
 _WITH_ITS_LOOP = "kept on the host with its loop, which would copy in each iteration"
+_PUT_THERE = "whole numbers that a loop reads on the host, put there so that no iteration copies"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +120,7 @@ def placed_graphs(model: ir.Model, table: KernelTable) -> Iterator[PlacedGraph]:
         found = {
             node: _WITH_ITS_LOOP
             if place.on_host or stays_on_host(node)
-            else kernel_of(node, table, model.opset_imports)
+            else _kernel_of(node, table, model)
             for node in place.graph
             if node.op_type != "Constant" or node.domain
         }
@@ -132,6 +134,12 @@ def placed_graphs(model: ir.Model, table: KernelTable) -> Iterator[PlacedGraph]:
         yield PlacedGraph(
             place.graph, place.prefix, place.loop, place.loop_path, found, kept, placed, copies
         )
+
+
+def _kernel_of(node: ir.Node, table: KernelTable, model: ir.Model) -> Kernel | str:
+    found = kernel_of(node, table, model.opset_imports)
+    is_told = isinstance(found, str) and is_put_on_host(node)
+    return _PUT_THERE if is_told else found
 
 
 def _places(place: _Place) -> Iterator[_Place]:

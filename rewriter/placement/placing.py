@@ -13,7 +13,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.typing import TypeValuesPass
 from rewriter.backends.optimized_graph import before_placement, layer_settings
-from rewriter.backends.providers import settings_of
+from rewriter.backends.providers import provider_of, settings_of
 from rewriter.backends.session import BackendError
 from rewriter.model_files import protos
 from rewriter.model_files.model_copies import share
@@ -29,6 +29,8 @@ __all__ = ["MOST_BYTES", "off_device", "place"]
 MOST_BYTES = 2**28
 """The most weights that onnxruntime reads only to show what it makes of a model."""
 _HALF = {"bfloat16", "float16"}
+# The device that computes int64 in 32 bits.
+_SHORT = "webgpu-int64"
 # What WebGPU computes with channels last.
 _CHANNELS_LAST = {"Conv", "ConvTranspose", "Resize", "InstanceNormalization", "BatchNormalization"}
 
@@ -109,8 +111,11 @@ def _second_casts(model: ir.Model, *, undoes: bool = False) -> Iterator[ir.Node]
 
 def off_device(placement: PredictedPlacement) -> list[Unreached]:
     """List the nodes on the host as what keeps a model from being wholly on the device."""
+    short = settings_of(_SHORT)
+    is_set = short.items() <= placement.settings.items()
+    has_short = placement.provider == provider_of(_SHORT) and not is_set
     return [
-        Unreached(one.path, one.op, _why(one), _remedy(one), cause=one.reason)
+        Unreached(one.path, one.op, _why(one), _remedy(one, has_short=has_short), cause=one.reason)
         for one in placement.host
     ]
 
@@ -119,11 +124,13 @@ def _why(one: HostNode) -> str:
     return f"on-device rules out a node on the host; {one.reason}"
 
 
-def _remedy(one: HostNode) -> str:
+def _remedy(one: HostNode, *, has_short: bool) -> str:
     if one.is_shapes:
         return (
             "promise the dimensions of the inputs with --input-shape, which leaves less to compute"
         )
+    if has_short and " kernel for int64" in one.reason:
+        return f"--target onnxruntime-{_SHORT}, where all whole numbers fit into 32 bits"
     if " (has " in one.reason:
         return "cast to a type that has a kernel where the model is made"
     return "compute it by other operators where the model is made"

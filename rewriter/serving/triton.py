@@ -7,7 +7,6 @@ shape of each request's part beside it; what is stacked comes along the first ax
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,28 +20,13 @@ from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.model_files import files, models, protos
 from rewriter.model_files.model_copies import share
 from rewriter.serving.apart import HeldSamples, SampleKind, held_outputs
+from rewriter.serving.config import RAGGED, input_lines, quoted, rest_of, tensor_fields
 from rewriter.serving.source_lengths import BRIDGE, source_of
 
 __all__ = ["BATCH", "for_triton", "write_repository"]
 
 BATCH = 256
 """The most requests of one batch, `max_batch_size` of the config."""
-_TYPES = {
-    ir.DataType.BOOL: "TYPE_BOOL",
-    ir.DataType.UINT8: "TYPE_UINT8",
-    ir.DataType.UINT16: "TYPE_UINT16",
-    ir.DataType.UINT32: "TYPE_UINT32",
-    ir.DataType.UINT64: "TYPE_UINT64",
-    ir.DataType.INT8: "TYPE_INT8",
-    ir.DataType.INT16: "TYPE_INT16",
-    ir.DataType.INT32: "TYPE_INT32",
-    ir.DataType.INT64: "TYPE_INT64",
-    ir.DataType.FLOAT16: "TYPE_FP16",
-    ir.DataType.FLOAT: "TYPE_FP32",
-    ir.DataType.DOUBLE: "TYPE_FP64",
-    ir.DataType.STRING: "TYPE_STRING",
-}
-"""What Triton calls the types that its backend for onnxruntime passes on."""
 _MEND = {
     "input": "make it part of the samples, or a constant, where the model is made",
     "output": "yield a sequence with an element for each sample where the model is made",
@@ -82,11 +66,11 @@ def for_triton(model: ir.Model, name: str, given: ir.Model) -> tuple[ir.Model, s
     passed = _with_rows(copy, TensorIo.read(model), given)
     _refuse(copy, passed)
     builder = Builder(BRIDGE)
-    lines = [f"name: {_quoted(name)}", 'backend: "onnxruntime"', f"max_batch_size: {BATCH}"]
+    lines = [f"name: {quoted(name)}", 'backend: "onnxruntime"', f"max_batch_size: {BATCH}"]
     values = {value.name: value for value in copy.graph.inputs}
     for one, sequence in passed.inputs.items():
-        lines += _input(one, values[one], sequence)
-        if sequence.form == "packed":
+        lines += input_lines(one, values[one], sequence)
+        if sequence.form in RAGGED:
             _bridge(builder, copy.graph, values[one], values[sequence.lengths], sequence)
     for one, sequence in passed.outputs.items():
         lines += list(_output(copy, one, sequence, passed))
@@ -152,51 +136,16 @@ def _refuse(model: ir.Model, passed: TensorIo) -> None:
                     f"{side}: {_MEND[side]}"
                 )
         for name, one in sequences.items():
-            is_open = one.dims is None or any(not isinstance(dim, int) for dim in _rest(one))
-            if one.form in ("flat", "padded") or (one.form == "packed" and is_open):
+            if one.form == "padded":
                 raise RewriteError(
-                    f"{side} {name!r} may differ along other axes than the first, which Triton "
-                    "cannot tell the model: promise its shape with --input-shape"
+                    f"{side} {name!r} is padded, and Triton pads nothing: leave out --padded"
                 )
-
-
-def _rest(sequence: PassedSequence) -> tuple[int | str | None, ...]:
-    """Return the dimensions of an element that all samples have in common."""
-    dims = (None,) if sequence.dims is None else sequence.dims
-    return dims[1:] if sequence.form == "packed" else dims
-
-
-def _input(name: str, value: ir.Value, sequence: PassedSequence) -> list[str]:
-    is_packed = sequence.form == "packed"
-    ragged = " allow_ragged_batch: true" if is_packed else ""
-    lines = [f"input {{ {_tensor(name, value, sequence)}{ragged} }}"]
-    if is_packed:
-        lines.append(
-            "batch_input { kind: BATCH_ITEM_SHAPE "
-            f"target_name: {_quoted(sequence.lengths)} data_type: TYPE_INT32 "
-            f"source_input: {_quoted(name)} }}"
-        )
-    return lines
-
-
-def _tensor(name: str, value: ir.Value, sequence: PassedSequence) -> str:
-    first = [-1] if sequence.form == "packed" else []
-    rest = [dim if isinstance(dim, int) else -1 for dim in _rest(sequence)]
-    dims = [*first, *rest]
-    # Triton asks for a dimension, so that a scalar travels as a vector of one.
-    scalar = "" if dims else " reshape: { shape: [ ] }"
-    listed = ", ".join(map(str, dims or [1]))
-    kind = None if value.dtype is None else _TYPES.get(value.dtype)
-    if kind is None:
-        raise RewriteError(
-            f"{name!r} is of type {value.dtype}, which Triton does not pass to onnxruntime: add a "
-            "Cast where the model is made"
-        )
-    return f"name: {_quoted(name)} data_type: {kind} dims: [ {listed} ]{scalar}"
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
+            is_open = one.dims is None or any(not isinstance(dim, int) for dim in rest_of(one))
+            if one.form == "packed" and is_open:
+                raise RewriteError(
+                    f"{side} {name!r} may differ along other axes than the first, whose number is "
+                    "not known: promise its shape with --input-shape"
+                )
 
 
 def _bridge(
@@ -207,12 +156,15 @@ def _bridge(
     sequence: PassedSequence,
 ) -> None:
     """Take all elements as one vector, and shapes ``[B, rank]`` in the place of lengths."""
-    rest = [dim for dim in _rest(sequence) if isinstance(dim, int)]
+    rest = [dim for dim in rest_of(sequence) if isinstance(dim, int)]
+    first, behind = sequence.span
     assert elements.dtype is not None
     vector = tensor_value(str(elements.name), elements.dtype, [None])
-    shapes = tensor_value(str(lengths.name), ir.DataType.INT32, [None, len(rest) + 1])
+    shapes = tensor_value(str(lengths.name), ir.DataType.INT32, [None, behind + len(rest)])
     rows = builder.op("Reshape", [vector, builder.constant(np.array([-1, *rest], np.int64))])
-    column = builder.op("Gather", [shapes, builder.scalar(0)], {"axis": 1})
+    is_packed = sequence.form == "packed"
+    axes = builder.scalar(0) if is_packed else builder.ints(*range(first, behind))
+    column = builder.op("Gather", [shapes, axes], {"axis": 1})
     counts = builder.op("Cast", [column], {"to": ir.DataType.INT64.value})
     for old, given, new in ((elements, vector, rows), (lengths, shapes, counts)):
         old.replace_all_uses_with(new, replace_graph_outputs=True)
@@ -225,8 +177,8 @@ def _output(
     model: ir.Model, name: str, sequence: PassedSequence, passed: TensorIo
 ) -> Iterator[str]:
     (value,) = (one for one in model.graph.outputs if one.name == name)
-    yield f"output {{ {_tensor(name, value, sequence)} }}"
-    if sequence.form == "packed":
+    yield f"output {{ {tensor_fields(name, value, sequence)} }}"
+    if sequence.form in RAGGED:
         if value.dtype == ir.DataType.STRING:
             raise RewriteError(
                 f"output {name!r} holds strings whose shape differs from sample to sample, and "
@@ -234,13 +186,13 @@ def _output(
             )
         (lengths,) = (one for one in model.graph.outputs if one.name == sequence.lengths)
         source = source_of(lengths, passed)
-        if source is None:
+        if source is None or passed.inputs[source].span != sequence.span:
             raise RewriteError(
-                f"output {name!r} has other lengths than an input, which Triton cannot pass on, "
-                "or is not proven to have the same: give the samples of this output one shape, or "
-                "batch on the client's side"
+                f"output {name!r} has other lengths or sizes than an input, which Triton cannot "
+                "pass on, or is not proven to have the same: give the samples of this output one "
+                "shape, or batch on the client's side"
             )
         yield (
             "batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
-            f"target_name: {_quoted(name)} source_input: {_quoted(source)} }}"
+            f"target_name: {quoted(name)} source_input: {quoted(source)} }}"
         )

@@ -25,7 +25,7 @@ def score(samples: DataFrame, model: str, id_column: str = "id") -> DataFrame:
     """
     if id_column not in samples.columns:
         raise SystemExit(f"the samples have no column {id_column!r}; name another")
-    mapper = ArrowMapper(model, keep=[id_column])
+    mapper = ArrowMapper(model, keep=[id_column], signed=True)
     results = from_arrow_schema(mapper.schema)
     return samples.mapInArrow(mapper, StructType([samples.schema[id_column], *results.fields]))
 

@@ -210,6 +210,15 @@ def test_integers_are_read_where_the_host_has_them(text: str, tables: int) -> No
             compare(given, model, {name: feeds[name] for name in kinds})
 
 
+def test_what_is_put_on_the_host_is_told_as_such() -> None:
+    _, model, _ = kept(TABLES["a position read from data"][0])
+    placement = place(model, find_target("onnxruntime-cuda"))
+    assert placement is not None
+    told = [one.reason for one in placement.host if one.op == "GatherND"]
+    assert len(told) == 2
+    assert all("put there so that no iteration copies" in one for one in told)
+
+
 @pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
 def test_what_is_left_as_it_is(text: str) -> None:
     _, model, modified = kept(text)

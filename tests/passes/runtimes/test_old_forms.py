@@ -165,6 +165,32 @@ def test_constants_are_tensors(attribute: str, dtype: str, dims: str, value: obj
             id="sizes that are cut along an axis",
         ),
         pytest.param(
+            "(int64[3] s, int64[1] k) => (int64[1] y)",
+            "e = Constant <value = int64[1] {3}> () c = Slice (s, k, e) y = ReduceProd (c)",
+            ["Concat", *["Constant"] * 5, *["Gather"] * 3, "Mul", "Mul", "Slice"],
+            id="sizes that are cut somewhere",
+        ),
+        pytest.param(
+            "(int64[6] s) => (int64 y)",
+            "k = Constant <value = int64[1] {1}> () e = Constant <value = int64[1] {3}> () "
+            "d = Constant <value = int64[1] {-1}> () c = Slice (s, k, e) u = Unsqueeze (c, d) "
+            "y = ReduceProd <keepdims = 0> (u)",
+            None,
+            id="sizes that are cut out of many, as a column",
+        ),
+        pytest.param(
+            "(int64[3,1] s, int64[1] k) => (int64[1,1] y)",
+            "e = Constant <value = int64[1] {3}> () c = Slice (s, k, e) y = ReduceProd (c)",
+            None,
+            id="sizes of a column that are cut somewhere",
+        ),
+        pytest.param(
+            "(int64[2,1,2] s) => (int64[1,1,1] y)",
+            "y = ReduceProd (s)",
+            ["Reshape", "Reshape", *["Constant"] * 6, *["Gather"] * 4, *["Mul"] * 3],
+            id="sizes along several axes",
+        ),
+        pytest.param(
             "(float[N,2] x) => (float y)",
             "y = ReduceSumSquare <keepdims = 0> (x)",
             ["Mul", "ReduceSum"],
@@ -321,11 +347,35 @@ ALL = "y = ReduceProd (x)"
         pytest.param("int64[N,M] x", ALONG_1, id="any number"),
         pytest.param("int64[N,0] x", ALONG_1, id="none"),
         pytest.param("int64[N,9] x", ALONG_1, id="many"),
+        pytest.param(
+            "int64[9] x, int64[1] k",
+            f"e = Constant <value = int64[1] {{3}}> () c = Slice (x, k, e) {ALL}".replace(
+                "(x)", "(c)"
+            ),
+            id="a part of many",
+        ),
         pytest.param("int64 x", ALL, id="one number"),
         pytest.param("int64[N] x", ALL, id="any vector"),
-        pytest.param("int64[2,2] x", ALL, id="two axes"),
+        pytest.param("int64[2,3] x", ALL, id="two axes"),
+        pytest.param("int64[N,2] x", ALL, id="two axes of any size"),
+        pytest.param(
+            "int64[N,M] x",
+            "k = Constant <value = int64[1] {0}> () e = Constant <value = int64[1] {2}> () "
+            "c = Slice (x, k, e) y = ReduceProd (c)",
+            id="some rows",
+        ),
         pytest.param("int64[2] x", "y = ReduceProd <noop_with_empty_axes = 1> (x)", id="no axis"),
         pytest.param("int64[2] x, int64[1] a", "y = ReduceProd (x, a)", id="an axis that is fed"),
+        pytest.param(
+            "int64[3] x, int64[1] k, int64[1] e",
+            "c = Slice (x, k, e) y = ReduceProd <noop_with_empty_axes = 1> (c)",
+            id="no axis of a part",
+        ),
+        pytest.param(
+            "int64[3] x, int64[1] k, int64[1] e, int64[K] a",
+            "c = Slice (x, k, e) y = ReduceProd <noop_with_empty_axes = 1> (c, a)",
+            id="an axis of a part that is fed",
+        ),
         pytest.param(
             "int64[2,2] x",
             "a = Constant <value = int64[2] {0, 1}> () y = ReduceProd (x, a)",

@@ -74,8 +74,8 @@ def test_no_batches_give_no_results() -> None:
     [
         (TEXT, ["error"], "the results have a column 'error'"),
         (TEXT, ["totals"], "the results have a column 'totals'"),
-        (TEXT, ["key"], "no column 'key'; the columns are id, xs"),
-        (TEXT.replace("xs", "zs"), [], "no column 'zs'; the columns are id, xs"),
+        (TEXT, ["key"], "the table has no column 'key'; its columns are id, xs"),
+        (TEXT.replace("xs", "zs"), [], "no column 'zs'; its columns are id, xs"),
         (
             """<ir_version: 8, opset_import: ["" : 17]>
             agraph (float[N, 3] xs) => (float[] y) { y = Identity (xs) }""".replace("[] y", " y"),
@@ -88,6 +88,45 @@ def test_no_batches_give_no_results() -> None:
 def test_what_does_not_fit_is_said(text: str, keep: list[str], message: str) -> None:
     with pytest.raises(rewriter.RewriteError, match=message):
         list(ArrowMapper(onnx.parser.parse_model(text), keep=keep)(table().to_batches()))
+
+
+SPARK = {
+    "uint8": pa.int16(),
+    "uint16": pa.int32(),
+    "uint32": pa.int64(),
+    "float16": pa.float32(),
+    "int8": pa.int8(),
+    "bool": pa.bool_(),
+    "double": pa.float64(),
+}
+
+
+@pytest.mark.parametrize(("dtype", "expected"), SPARK.items(), ids=SPARK)
+def test_spark_gets_types_that_it_has(dtype: str, expected: Any) -> None:
+    given = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (seq({dtype}[N]) xs) => (seq({dtype}[N]) ys) '
+        "{ ys = Identity (xs) }"
+    )
+    mapper = ArrowMapper(given, signed=True)
+    assert mapper.schema.field("ys").type == pa.list_(expected)
+    kind = {"float16": pa.float16(), "bool": pa.bool_(), "double": pa.float64()}.get(dtype)
+    values = np.array([[1, 0], [1, 1]], "float64" if dtype == "double" else dtype)
+    column = pa.array(list(values), pa.list_(kind or getattr(pa, dtype)()))
+    (found,) = mapper(pa.table({"xs": column}).to_batches())
+    assert found.schema == mapper.schema
+    assert found.column("ys").to_pylist() == values.tolist()
+    assert ArrowMapper(given).schema.field("ys").type == column.type
+
+
+def test_numbers_beyond_all_types_of_spark_are_refused() -> None:
+    given = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (seq(uint64[N]) xs) => (seq(uint64[N]) ys) '
+        "{ ys = Identity (xs) }"
+    )
+    with pytest.raises(
+        rewriter.RewriteError, match="'ys' is of type uint64, which Spark does not have"
+    ):
+        ArrowMapper(given, signed=True)
 
 
 @pytest.mark.full

@@ -157,7 +157,7 @@ def test_a_dimension_behind_nothing_comes_from_what_is_known() -> None:
 
 
 def test_a_column_of_anything_else_is_refused() -> None:
-    with pytest.raises(RewriteError, match="holds no tensors"):
+    with pytest.raises(RewriteError, match="holds no tensors; give numbers"):
         read_column(pa.array([{"a": 1}]))
 
 
@@ -195,6 +195,11 @@ def test_a_damaged_record_of_a_job_is_refused(tmp_path: Path) -> None:
         ({"in__x": np.ones((3, 2)), "in__y": np.ones((4, 2))}, "different numbers of samples"),
         ({"in__x": np.ones((3, 2))}, "no samples of 'y': add in__y__0, or in__y"),
         ({"x": np.ones((3, 2))}, "no samples of 'y': add y__0, or y"),
+        (
+            {"x": np.ones((3, 2)), "y__0": np.ones(2), "y__2": np.ones(2)},
+            "has y__2, and no y__1: number the samples from 0 on",
+        ),
+        ({"x": np.ones(3), "y": np.array([1, "a"], object)}, "in.npz holds Python objects"),
     ],
 )
 def test_an_npz_file_that_lacks_samples_is_refused(
@@ -203,6 +208,24 @@ def test_an_npz_file_that_lacks_samples_is_refused(
     np.savez(tmp_path / "in.npz", **arrays)
     with pytest.raises(RewriteError, match=message):
         open_rows(tmp_path / "in.npz", {"x": None, "y": None}, None)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 and no more", b"text"])
+def test_a_damaged_npz_file_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "in.npz").write_bytes(data)
+    with pytest.raises(RewriteError, match=r"in\.npz is not an? (readable )?npz file"):
+        open_rows(tmp_path / "in.npz", {"x": None}, None)
+
+
+def test_an_array_that_is_damaged_is_told_when_it_is_read(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "in.npz", x__0=np.ones(1), x__1=np.arange(999))
+    data = bytearray((tmp_path / "in.npz").read_bytes())
+    data[400:420] = bytes(20)
+    (tmp_path / "in.npz").write_bytes(data)
+    rows = open_rows(tmp_path / "in.npz", {"x": None}, None)
+    assert len(rows) == 2
+    with pytest.raises(RewriteError, match=r"in\.npz is not a readable npz file"):
+        rows.read(0, 2)
 
 
 def test_rows_of_arrays_and_arrays_by_number_in_an_npz_file(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import rewriter
 from rewriter.errors import ModelError
 from rewriter.model_files.protos import from_proto
 from rewriter.placement.kernel_table import TABLES, load_table
-from rewriter.placement.placing import place
+from rewriter.placement.placing import off_device, place
 from rewriter.target_table import TARGETS, find_target
 from rewriter.targets import TargetError
 from tests import software_gpu, stand_in_cuda
@@ -292,6 +292,19 @@ def test_the_command_line_requires_it(
     told = capsys.readouterr()
     assert "no CUDA kernel" in told.err
     assert "tried: target reached" not in told.err + told.out
+
+
+def test_a_device_that_lacks_int64_names_the_one_that_has_it() -> None:
+    text = """g (int64[N] x, double[N] d) => (int64[N] y, double[N] e) {
+        y = Add (x, x)  e = Add (d, d) }"""
+    for target, remedies in (
+        ("webgpu", ["--target onnxruntime-webgpu-int64, where all", "cast to a type"]),
+        ("webgpu-int64", ["cast to a type"]),
+    ):
+        found = place(from_proto(parse(text)), find_target(target))
+        assert found is not None
+        for one, remedy in zip(off_device(found), remedies, strict=True):
+            assert one.remedy.startswith(remedy)
 
 
 def test_the_setting_of_a_device_is_named(

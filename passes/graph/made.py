@@ -92,7 +92,7 @@ def operand(node: ir.Node, at: int) -> ir.Value:
 
 def optional_operand(node: ir.Node, at: int) -> ir.Value | None:
     """Return an operand, None where the node leaves it out."""
-    return next(iter(node.inputs[at : at + 1]), None)
+    return node.inputs[at] if at < len(node.inputs) else None
 
 
 def operands(node: ir.Node) -> list[ir.Value]:

@@ -61,10 +61,10 @@ def register_schema() -> None:
 def _attributes(schema: Any) -> list[Any]:
     kind, attribute = schema.AttrType, schema.Attribute
     return [
-        attribute("body", kind.GRAPH, "", required=True),
-        *(attribute(name, kind.STRINGS, "", required=True) for name in ("kinds", "results")),
-        *(attribute(name, kind.INTS, "", required=True) for name in _LISTS),
-        *(attribute(name, kind.INT, "", required=True) for name in ("count", "like")),
+        attribute("body", kind.GRAPH),
+        *(attribute(name, kind.STRINGS) for name in ("kinds", "results")),
+        *(attribute(name, kind.INTS) for name in _LISTS),
+        *(attribute(name, kind.INT) for name in ("count", "like")),
     ]
 
 

@@ -249,7 +249,7 @@ def stand_in_typed(node: onnx.NodeProto) -> None:
 
 
 def _attributes(schema: Any) -> list[Any]:
-    return [schema.Attribute(_NAME, schema.AttrType.STRINGS, "", required=True)]
+    return [schema.Attribute(_NAME, schema.AttrType.STRINGS)]
 
 
 def _infer(context: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnx.inliner
 import onnx_ir as ir
+import pytest
 
 from passes.decisions import Decision
 from passes.expand import ExpandSequenceMapPass
@@ -29,6 +30,7 @@ __all__ = [
     "prove",
     "rows",
     "run",
+    "write_short_blocks",
 ]
 
 Feeds = Mapping[str, Any]
@@ -87,6 +89,12 @@ def run(model: onnx.ModelProto, feeds: Feeds, backend: str = "onnxruntime") -> d
 def _agree(expected: dict[str, Any], actual: dict[str, Any], who: str) -> None:
     difference = compare(expected, actual)
     assert difference.equal, f"{who}: {difference.message}"
+
+
+def write_short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write blocks of two samples each, from the first sample on."""
+    monkeypatch.setattr("passes.loops.few_samples._FEW_FOR_BLOCKS", 0)
+    monkeypatch.setattr("passes.loops.blocks.BLOCK", 2)
 
 
 def prove(

@@ -475,6 +475,35 @@ def test_nothing_from_a_loop_of_unknown_shapes_is_joined_as_rows() -> None:
     assert sequences(after) == 3
 
 
+@pytest.mark.parametrize(
+    ("axis", "left"), [(0, False), (1, True), (-1, True)], ids=["in front", "behind", "last"]
+)
+@pytest.mark.parametrize(
+    ("declared", "element"),
+    [
+        ("float[]", "a = Add (x, j)"),
+        ("float[M]", "a = Add (x, j)"),
+        ("float[M]", "b = Add (x, j) a = Compress (b, f)"),
+    ],
+    ids=["unknown rank", "one size", "unknown size"],
+)
+def test_what_a_loop_appends_is_stacked_where_its_axes_are_known(
+    declared: str, element: str, axis: int, left: bool
+) -> None:
+    """Elements of unknown rank have one place for a new axis: in front."""
+    before = onnx.parser.parse_model(
+        text(
+            'e = SequenceEmpty () s = Loop (k, "", e) <body = b (int64 i, bool c, seq(float[]) t) '
+            "=> (bool d, seq(float[]) t2) { d = Identity (c) j = Cast <to = 1> (i) "
+            f"{element} t2 = SequenceInsert (t, a) }}> "
+            f"y = ConcatFromSequence <axis = {axis}, new_axis = 1> (s)",
+            f"{declared} x, int64 k, bool[M] f",
+        )
+    )
+    feeds = {"x": matrix(1, 4)[0], "k": np.array(3), "f": np.array([True, False, True, True])}
+    assert (sequences(prove(before, feeds)) > 0) == (left and declared == "float[]")
+
+
 RAGGED_LOOP = (
     "l = Shape <end = 1> (x) k = Squeeze (l) one = Constant <value_ints = [1]> () "
     "zero = Constant <value_ints = [0]> () shape = Constant <value_ints = [-1, 3]> () {first} "

@@ -12,7 +12,7 @@ import pytest
 from passes.expand import ExpandSequenceMapPass
 from passes.graph.names import make_names_unique
 from tests.passes.expand_cases import CASES, HEADER, RAGGED, SHAPES, Case
-from tests.passes.expansion import expand, inlined, operators, prove, rows
+from tests.passes.expansion import expand, inlined, operators, prove, rows, write_short_blocks
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -20,6 +20,15 @@ def test_loop_computes_what_the_map_does(case: Case) -> None:
     expanded = prove(HEADER + case.text, *case.feeds, second_opinion=case.second_opinion)
     assert expanded.decisions[-1].form == case.form
     assert tuple(expanded.codes) == case.codes
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if "blocks" in case.form], ids=lambda case: case.name
+)
+def test_blocks_compute_what_the_map_does(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default they are written for hundreds of samples, which no case has."""
+    write_short_blocks(monkeypatch)
+    prove(HEADER + case.text, *case.feeds, second_opinion=case.second_opinion, forms=("linear",))
 
 
 def passing(returns: str, body: str = "") -> str:

@@ -10,9 +10,18 @@ import pytest
 from passes.decisions import Code
 from passes.expand import ExpandSequenceMapPass
 from tests.passes.expand_cases import HEADER
-from tests.passes.expansion import expand, fails, inlined, operators, prove, rows, run
+from tests.passes.expansion import (
+    expand,
+    fails,
+    inlined,
+    operators,
+    prove,
+    rows,
+    run,
+    write_short_blocks,
+)
 
-LENGTHS = (0, 1, 127, 128, 129, 300)
+LENGTHS = (0, 1, 2, 3, 4, 7)
 SPLITS = {
     "rows without their axis": ("SplitToSequence <axis = 0, keepdims = 0> (t)", "Gather", (5, 3)),
     "rows with their axis": ("SplitToSequence <axis = 0, keepdims = 1> (t)", "Gather", (5, 3)),
@@ -189,10 +198,10 @@ MIXED = f"""{HEADER}g (seq(float[N,M]) xs, seq(float[K,2]) ms)
     }}"""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("samples", LENGTHS)
-def test_number_of_samples(samples: int) -> None:
+def test_number_of_samples(samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks, whole ones and not, beside a scan output and an insertion."""
+    write_short_blocks(monkeypatch)
     xs = rows(*[(k % 3, k % 4 + 1) for k in range(samples)])
     ms = rows(*[(k % 5, 2) for k in range(samples)], seed=1)
     feeds = {"xs": xs, "ms": ms}
@@ -205,16 +214,29 @@ def test_number_of_samples(samples: int) -> None:
     assert out["d"].shape == (0, 1, 2)
 
 
-@pytest.mark.sampled
+def _mapped(axis: int) -> str:
+    declared = "float[N,2]" if axis == 0 else "float[2,N]"
+    return f"""{HEADER}g (seq({declared}) xs) => (seq({declared}) ys) {{
+      ys = SequenceMap (xs) <body = f ({declared} x) => ({declared} y) {{ y = Neg (x) }}> }}"""
+
+
+def _ragged(samples: int, axis: int) -> list[np.ndarray]:
+    return rows(*[(k % 3, 2) if axis == 0 else (2, k % 3) for k in range(samples)])
+
+
 @pytest.mark.parametrize("samples", LENGTHS)
 @pytest.mark.parametrize("axis", [0, 1])
-def test_number_of_samples_in_blocks(samples: int, axis: int) -> None:
-    declared = "float[N,2]" if axis == 0 else "float[2,N]"
-    text = f"""{HEADER}g (seq({declared}) xs) => (seq({declared}) ys) {{
-      ys = SequenceMap (xs) <body = f ({declared} x) => ({declared} y) {{ y = Neg (x) }}> }}"""
-    shapes = [(k % 3, 2) if axis == 0 else (2, k % 3) for k in range(samples)]
-    expanded = prove(text, {"xs": rows(*shapes)})
+def test_number_of_samples_in_blocks(
+    samples: int, axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_short_blocks(monkeypatch)
+    expanded = prove(_mapped(axis), {"xs": _ragged(samples, axis)})
     assert expanded.decisions[0].form == "Loop with blocks"
+
+
+@pytest.mark.parametrize("samples", [450, 451, 512, 513])
+def test_blocks_begin_behind_as_many_samples_as_run_faster_without(samples: int) -> None:
+    prove(_mapped(0), {"xs": _ragged(samples, 0)}, forms=("linear",))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])

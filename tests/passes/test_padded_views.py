@@ -49,6 +49,8 @@ OTHER = {
     "rows that keep their axis": (("keepdims = 0> (padded)", "keepdims = 1> (padded)"),),
     "rows along another axis": (("axis = 0, keepdims = 0> (padded)", "axis = 1, keepdims = 0> (padded)"),),
     "sizes that keep their axis": (("keepdims = 0> (sizes)", "keepdims = 1> (sizes)"),),
+    "several rows in an element": (("keepdims = 0> (padded)", "keepdims = 0> (padded, apart)"),),
+    "several rows of sizes": (("keepdims = 0> (sizes)", "keepdims = 0> (sizes, apart)"),),
     "what is made of the part": (
         ("part = Slice (piece, zeros, size, axes)",
          "cut = Slice (piece, zeros, size, axes) part = Neg (cut)"),

@@ -11,12 +11,14 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.passes.expansion import write_short_blocks
 from tests.property.coverage import coverage
 from tests.property.judge import STRATEGIES, judge, judge_passes, program_for
 from tests.property.programs import COUNTS, draw_program
 
 SOME = range(32)
 MORE = range(32, 200)
+IN_BLOCKS = range(200, 232)
 COVERED = range(200)
 MANY = range(200, 12200)
 """Of these each is rewritten by one strategy, in turn."""
@@ -74,6 +76,16 @@ def test_a_random_body_comes_out_right(seeds: range) -> None:
 @pytest.mark.parametrize("seeds", _chunks(MORE), ids=_name)
 def test_more_random_bodies_come_out_right(seeds: range) -> None:
     _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seeds", _chunks(IN_BLOCKS), ids=_name)
+def test_a_random_body_comes_out_right_in_blocks(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs have few samples, and blocks are written for hundreds by default."""
+    write_short_blocks(monkeypatch)
+    _judge((seed, "expand") for seed in seeds)
 
 
 @pytest.mark.long

@@ -351,6 +351,17 @@ OTHERS = {
         of("y = Expand(x, s)", x=X, s=shared(np.array([1, 4]))),
         "Expand ragged",
     ),
+    "one row less than there is": (
+        of(
+            "h = Slice(x, none, one) n = Shape<end = 1>(h) m = Sub(n, one) "
+            "s = Concat<axis = 0>(m, four) y = Expand(x, s)",
+            x=ragged(4, lengths=(1, 1, 1)),
+            none=ints(0),
+            one=ints(1),
+            four=ints(4),
+        ),
+        "Expand ragged",
+    ),
     "places of a maximum": (
         of(
             "y, i = MaxPool<kernel_shape = [2, 2]>(x)",

@@ -11,7 +11,7 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
-from passes.graph.graphs import all_nodes
+from passes.graph.graphs import all_nodes, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from rewriter import rewrite
 from rewriter.proof.compare import compare
@@ -214,7 +214,7 @@ FLAGS = mapped(*(np.array(f) for f in (True, False, True)))
 
 ENDING = [
     _case("ends by itself", _loop(HALVED, count=""), z=LARGE, **HALF),
-    _case("ends by itself, or by a count", _loop(HALVED), z=LARGE, n=_counts(3, 2, 0), **HALF),
+    _case("ends by itself, or by a count", _loop(HALVED), z=LARGE, n=_counts(3, 1, 0), **HALF),
     _case(
         "ends by itself, or by one count", _loop(HALVED), z=LARGE, n=shared(np.array(3)), **HALF
     ),
@@ -322,6 +322,18 @@ def test_samples_that_end_by_themselves(case: RaggedCase, batch: int) -> None:
 @pytest.mark.parametrize("case", TOGETHER, ids=str)
 def test_steps_that_all_samples_have(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch, inside=1)
+
+
+@pytest.mark.parametrize(
+    ("row", "is_copied"),
+    [("r = Gather(x, i)", False), ("q = Exp(x) r = Gather(q, i)", True)],
+    ids=["by its number", "of what is computed of all"],
+)
+def test_rows_are_copied_in_each_step_only_where_all_are_read(row: str, is_copied: bool) -> None:
+    case = _case("", f"{LENGTH} {_loop(ROW.replace('r = Gather(x, i)', row))}")
+    model, _ = fused(case, wanted(case, 3))
+    steps = [graph for node in all_nodes(model) for _, graph in subgraphs(node)]
+    assert all(any(n.op_type == "CumSum" for n in walk_nodes(g)) == is_copied for g in steps)
 
 
 def test_a_loop_in_a_branch_makes_as_many_rows_as_it_counts() -> None:

@@ -210,15 +210,17 @@ TO_OWN_LENGTHS = [
     RaggedCase(
         "zeros around none", "y = Pad(x, p)", {"x": ragged(), "p": constant(np.array([1, 2]))}
     ),
-    RaggedCase(
-        "cut on one side",
-        "y = Pad(x, p)",
-        {"x": ragged(lengths=(3, 4, 5)), "p": constant(np.array([-1, 0]))},
-    ),
-    RaggedCase(
-        "cut and padded",
-        "y = Pad(x, p)",
-        {"x": ragged(lengths=(3, 4, 5)), "p": constant(np.array([-2, 1]))},
+    *(
+        RaggedCase(
+            f"{mode} by {begin} in front and {end} behind",
+            f'y = Pad<mode = "{mode}">(x, p)',
+            {"x": ragged(lengths=(4, 5, 6)), "p": constant(np.array([begin, end]))},
+            opset=19,
+            rtol=0,
+            atol=0,
+        )
+        for mode in ("constant", "edge", "reflect", "wrap")
+        for begin, end in ((-1, 0), (-2, 1), (1, -2), (-1, -1))
     ),
     RaggedCase(
         "by a number of each sample",

@@ -105,7 +105,7 @@ OLD_AXES = [
     case("squeeze attribute", "y = Squeeze<axes = [0, -1]>(x)", ROW, opset=12),
     case("squeeze nothing given", "y = Squeeze(x)", ROW, opset=12),
     case("unsqueeze attribute", "y = Unsqueeze<axes = [0, -1]>(x)", opset=12),
-    case(
+    *both_ways(
         "split attribute",
         "y, z = Split<axis = 1, split = [1, 2]>(x)",
         outputs=("y", "z"),
@@ -165,7 +165,7 @@ SIZES = [
     case(
         "concat constant", "y = Concat<axis = 1>(x, w)", w=constant(np.ones((2, 1, 4), np.float32))
     ),
-    case(
+    *both_ways(
         "split with sizes",
         "y, z = Split<axis = -1>(x, n)",
         n=constant(ints(1, 3)),

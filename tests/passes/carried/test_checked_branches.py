@@ -6,6 +6,7 @@ an iteration takes the branch or not.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.passes.loops import model, prove, read, rows, same
@@ -72,6 +73,32 @@ def test_a_place_behind_the_end_is_read_where_the_branch_is_taken_only() -> None
     text = text.replace("AT", "ok = Mul (i, step)").replace("step = {1}", "step = {2}")
     before = model(text, 18)
     assert same(before, read(before).model, {"x": rows(8, 3), "z": rows(8, 3, seed=1)}) == 1
+
+
+NUMBERS = """g (float[N,4] z, float[N,4] x, float[4] w, int64[K] sizes, int64 n) => (float[N,4] y)
+  <bool go = {{1}}, int64 two = {{2}}, int64[1] zero1 = {{0}}, int64[1] one1 = {{1}}> {{
+  y = Loop (n, go, z) <body = b (int64 i, bool c, float[N,4] s) => (bool d, float[N,4] s2) {{
+    i1 = Unsqueeze (i, zero1)  j1 = Add (i1, one1)  at = Unsqueeze (i1, zero1)
+    flag = Less (i, two)  d = Identity (c)
+    s2 = If (flag) <then_branch = some () => (float[N,4] v) {{
+        size = Slice (sizes, i1, j1, zero1)  {row}  u = Unsqueeze (r, zero1)  v = ScatterND (s, at, u) }},
+      else_branch = kept () => (float[N,4] same) {{ same = Identity (s) }}>
+  }}> }}"""
+NUMBERED = {
+    "a factor": "m = Squeeze (size, zero1)  f = Cast <to = 1> (m)  r = Mul (w, f)",
+    "a place": "m = Squeeze (size, zero1)  r = Gather <axis = 0> (x, m)",
+}
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_a_number_that_is_missing_where_no_branch_reads_it(name: str) -> None:
+    """A vector of two numbers is enough for any number of iterations: two of them read it."""
+    before = model(NUMBERS.format(row=NUMBERED[name]), 18)
+    found = read(before)
+    assert "control-flow" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    given = {"z": rows(6, 4), "x": rows(6, 4, seed=1), "w": rows(4), "sizes": np.array([1, 3])}
+    feeds = [{**given, "n": np.array(n)} for n in (0, 1, 2, 5)]
+    assert same(before, found.model, *feeds) == len(feeds)
 
 
 LOOP = """y = Loop (n, go, AT) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] s2) {

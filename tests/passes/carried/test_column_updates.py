@@ -94,6 +94,9 @@ NEAR = {
             {_written("q", first="one1")}""",
     "a_part_of_it_by_elements": f"""{OLD}  few = Slice (old, one1, far, zero1)  q = Tanh (few)
             {ELEMENTS.replace("d0 = Slice (extent, zero1, one1)", "d0 = Sub (four1, one1)")}""",
+    "to_the_first_column": f"""{OLD}  q = Tanh (old)  {_written("q", at="zero")}""",
+    "upside_down": f"""{OLD}  q = Tanh (old)
+            {_written("q").replace("Range (zero, d_s2, one)", "Range (top, minus, minus)").replace("r_s2 =", "top = Sub (d_s2, one)  r_s2 =")}""",
     "a_row_of_another_axis": f"""old = Gather <axis = 0> (s, i)  q = ReduceSum <keepdims = 0> (old)
             q1 = Expand (q, four1)  {_written("q1")}""",
 }

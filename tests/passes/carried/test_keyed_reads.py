@@ -132,3 +132,13 @@ def test_state_that_more_tells_stays_in_a_loop(name: str) -> None:
     assert found.loops >= 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_what_may_be_broadcast_to_a_row_stays_in_a_loop() -> None:
+    """A known number of iterations proves no shape: the rows are put beside those of the state."""
+    before = model(_text("a_total_so_far").replace("float[N,4] x", "float[7,K] x"))
+    found = read(before)
+    assert found.loops >= 1
+    columns = (4, 1)
+    given = [feeds(7, x=np.ones((7, size), np.float32)) for size in columns]
+    assert same(before, found.model, *given) == len(columns)

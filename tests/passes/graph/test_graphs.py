@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import default_opset
+from passes.graph.graphs import default_opset, subgraphs
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,14 @@ from passes.graph.graphs import default_opset
 def test_default_opset(imports: dict[str, int], version: int) -> None:
     graph = ir.Graph([], [], nodes=[], opset_imports=imports)
     assert default_opset(ir.Model(graph, ir_version=8)) == version
+
+
+def test_an_operator_may_own_a_list_of_graphs() -> None:
+    """Operators of other domains do."""
+    one, *more = (ir.Graph([], [], nodes=[]) for _ in range(3))
+    attributes = [ir.AttrGraph("only", one), ir.AttrGraphs("many", more), ir.AttrInt64("n", 1)]
+    node = ir.Node("own", "Switch", [], attributes)
+    assert subgraphs(node) == [("only", one), ("many[0]", more[0]), ("many[1]", more[1])]
 
 
 def test_a_new_node_keeps_the_documentation_that_it_has() -> None:

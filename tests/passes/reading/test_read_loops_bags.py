@@ -392,3 +392,25 @@ def test_few_bags_with_weights_run_in_the_loop() -> None:
     path = pathlib.Path(__file__).parents[3] / "models/exported/ts_embedding_bag_weights.onnx"
     (found,) = rewriter.explain(path).decisions
     assert 4 <= found.few <= 8
+
+
+BEFORE = """g (float[N,4] x, int64[N] sizes) => (float[M,4] ys)
+  <bool go = {1}, int64 zero = {0}, int64 one = {1}, int64[1] first = {0}> {
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    ys = Loop (n, go) <body = step (int64 i, bool c) => (bool d, float[4] y) {
+        j = Sub (i, one)  j1 = Unsqueeze (j, first)  i1 = Unsqueeze (i, first)
+        size = Slice (sizes, j1, i1, first)
+        m = ReduceSum <keepdims = 1> (size, first)
+        rows = Slice (x, first, m, first)
+        y = ReduceSum <keepdims = 0> (rows, first)
+        d = Identity (c)
+    }>
+}"""
+
+
+def test_a_number_before_the_first_is_none() -> None:
+    """Iteration 0 reads ``sizes[-1:0]``, which is empty, and not the last number."""
+    before = model(BEFORE, 18)
+    given = [{"x": rows(n, 4), "sizes": np.arange(1, n + 1)} for n in (0, 1, 3)]
+    assert same(before, read(before).model, *given) == len(given)

@@ -38,6 +38,26 @@ def test_filters_of_an_element_type_that_onnxruntime_does_not_pad(opset: int) ->
     prove(CONVOLVED.replace("float[", "float16["), *feeds, opset=opset)
 
 
+CUT = """g (float[B,C] x) => (float[M,3] ys) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[3] y) {
+        e = Gather <axis = 0> (x, i)
+        first, rest = Split <axis = 0, split = [1, 3]> (e)
+        y = Mul (first, rest)
+        go = Identity (t)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("opset", [11, 12])
+def test_parts_of_no_samples_of_no_size(opset: int) -> None:
+    """What is cut has no places to cut, which the Loop as given does not notice."""
+    prove(CUT, *({"x": rows(*size)} for size in ((0, 0), (0, 4), (1, 4), (3, 4))), opset=opset)
+
+
 PICKED = """g (float[B,6,4] x, float[B,6] s, int64[B] k, bool[B,6] f) => (float[M] ys) {{
     t = Constant <value = bool {{1}}> ()
     zero = Constant <value = int64 {{0}}> ()

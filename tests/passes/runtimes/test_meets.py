@@ -34,7 +34,18 @@ g (float[N,3] x, string[A,B] t, string[] u, float[2,3] f, float[] a, int64[K] k,
  float[2,3] grid = {1, 2, 3, 4, 5, 6}, uint8 point = {3}> { %s }"""
 Meets = Callable[[ir.Node, Types], bool]
 PLACES = "i = NonZero (x) j = Reshape (i, all) "
+FROM_A_SHAPE = (
+    *(f"r = {op} (k, s)" for op in ("Add", "Div", "Mul", "Sub", "Concat <axis = 0>")),
+    *(f"r = {op} (s)" for op in ("Identity", "Cast <to = 6>")),
+    *(f"r = {op}" for op in ("Gather (s, k)", "Reshape (s, all)", "Slice (s, zero, first)")),
+    "one = Slice (s, zero, first) r1 = Squeeze (one, zero) r = Unsqueeze (r1, zero)",
+    "r1 = Size (s) r = Unsqueeze (r1, zero)",
+)
 CASES: list[tuple[Meets, str, bool]] = [
+    *((reshapes.is_of_a_shape, f"s = Shape (b) {way} y = Size (r)", True) for way in FROM_A_SHAPE),
+    (reshapes.is_of_a_shape, "s = Shape (b) r = Neg (s) y = Size (r)", False),
+    (reshapes.is_of_a_shape, "s = Shape (b) r = Gather (s, ni) y = Size (r)", False),
+    (reshapes.is_of_a_shape, "r = Identity (k) y = Size (r)", False),
     (reshapes.is_by_a_reshape, "s = Reshape (k, all) y = Reshape (x, s)", True),
     (reshapes.is_by_a_reshape, "r = Reshape (k, all) s = Identity (r) y = Reshape (x, s)", True),
     (reshapes.is_by_a_reshape, "r = Reshape (k, all) s = Neg (r) y = Reshape (x, s)", False),

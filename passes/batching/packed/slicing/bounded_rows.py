@@ -118,14 +118,14 @@ def _from_front(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
     known = ctx.constant(bound)
     if known is not None:
         number = ctx.builder.constant(np.clip(known.astype(np.int64), -FAR, FAR - 1))
+    elif bound.dtype != ir.DataType.INT64:
+        number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
     if bound.is_stacked:
         number = ctx.squeeze(number, [1])
     else:
         number = ctx.op("Expand", [number, ctx.batch])
     if known is not None and not (known < 0).any():
         return number
-    if known is None and bound.dtype != ir.DataType.INT64:
-        number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
     wrapped = ctx.op("Add", [number, size])
     is_negative = ctx.op("Less", [number, ctx.builder.scalar(0)])
     return ctx.op("Where", [is_negative, wrapped, number])

@@ -205,8 +205,9 @@ def _reading(node: ir.Node, length: int, rank: int | None, typing: Typing) -> _S
         place = operand(node, 1)
         is_scalar = typing.rank(place) == 0
         return (lambda b, rows: b.op("Gather", [rows, place], {"axis": 0})) if is_scalar else None
-    is_stack = is_operator(node, "ConcatFromSequence") and node.attributes.get_int("new_axis", 0)
-    if not is_stack or rank is None:
+    if rank is None or not is_operator(node, "ConcatFromSequence"):
+        return None
+    if not node.attributes.get_int("new_axis", 0):
         return None
     axis = node.attributes.get_int("axis", 0) % (rank + 1)
     perm = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]

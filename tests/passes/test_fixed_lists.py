@@ -164,3 +164,32 @@ def test_a_ring_of_another_shape_stays() -> None:
     result = rewriter.rewrite(before)
     assert same(before, result.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     assert result.report.after.loops == 1
+
+
+PICKED = {
+    "in turn": "at = Mod (i, three)",
+    "by the input": "first = ArgMax <axis = 0, keepdims = 0> (e)  at = Mod (first, three)",
+    "from the end": "first = ArgMax <axis = 0, keepdims = 0> (e)  at1 = Mod (first, three)  at = Sub (at1, three)",
+}
+
+
+@pytest.mark.parametrize("list_", ["had", "start"])
+@pytest.mark.parametrize("name", PICKED)
+def test_elements_of_one_shape_are_picked_at_once(name: str, list_: str) -> None:
+    body = f"{PICKED[name]}  a = SequenceAt ({list_}, at)  y = Mul (a, e)  has = Identity (had)"
+    before = model(text(body, end="float[P,4] r"))
+    for target in ("onnxruntime", "portable"):
+        result = rewriter.rewrite(before, target=target)
+        assert same(before, result.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+        assert {one.verdict for one in result.report.decisions} == {Verdict.FUSED}
+
+
+def test_elements_of_different_shapes_are_picked_one_by_one() -> None:
+    body = "at = Mod (i, two)  a = SequenceAt (start, at)  y = Mul (a, e)  has = Identity (had)"
+    given = text(body, "SequenceConstruct (b, x1)", "seq(float[?]) all").replace(
+        "x0 = Neg (b)", "to1 = Constant <value = int64[1] {1}> ()  x1 = Slice (b, o, to1)"
+    )
+    before = model(given.replace("seq(float[4])", "seq(float[?])"))
+    result = rewriter.rewrite(before)
+    assert same(before, result.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert result.report.after.loops == 1

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from passes.decisions import Verdict
 from tests.passes.loops import model, read, same
 
 TEXT = """g (float[N,4] x, bool[M] p, float[4] begin) => (float[4] r) {{
@@ -133,6 +134,19 @@ SLICED = """g (float[N,4] x) => (float[N,4] y) {{
 def test_a_row_that_is_sliced_and_may_lack(condition: str, moved: str) -> None:
     """As PaddlePaddle's exporter writes ``if i > 0: y[i] = x[i - 1]``, with numbers as floats."""
     before = model(SLICED.format(condition=condition, moved=moved))
+    found = read(before)
+    assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
+    given = [{"x": feeds(length)["x"]} for length in (0, 1, 2, 7, 33)]
+    assert same(before, found.model, *given) == len(given)
+
+
+def test_rows_that_may_be_none_are_no_single_row() -> None:
+    """Their sum is 0 in the first iteration, which takes the branch."""
+    text = SLICED.format(condition="LessOrEqual (zero, i)", moved="Sub")
+    text = text.replace(
+        "row = Squeeze (part, axis)", "row = ReduceSum <keepdims = 0> (part, axis)"
+    )
+    before = model(text)
     found = read(before)
     given = [{"x": feeds(length)["x"]} for length in (0, 1, 2, 7, 33)]
     assert same(before, found.model, *given) == len(given)

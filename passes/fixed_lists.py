@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.carried.lists.joined_elements import first_elements
 from passes.graph.builder import Builder
 from passes.graph.graphs import (
     all_nodes,
@@ -17,7 +18,7 @@ from passes.graph.names import make_names_unique
 from passes.sequences.carried import read_instead
 from passes.sequences.fixed_elements import become_elements
 from passes.sequences.fixed_lists import become_rows
-from passes.typing import Typing, type_values
+from passes.typing import type_values
 
 __all__ = ["FixedListsPass"]
 
@@ -48,14 +49,13 @@ class FixedListsPass(ir.passes.InPlacePass):
 
     def _replace(self, model: ir.Model) -> bool:
         """Replace one list; return whether there was one."""
-        loops = [node for node in all_nodes(model) if _makes_lists(node)]
-        if not loops:
+        states = [(node, at) for node in all_nodes(model) for at in _lists(node)]
+        if not states:
             return False
         typing, opset = type_values(model, proven=True, ranks=False), default_opset(model)
         return any(
-            become_elements(node, state, typing, opset) or become_rows(node, state, typing, opset)
-            for node in loops
-            for state in _lists(node, typing)
+            become_elements(node, at, typing, opset) or become_rows(node, at, typing, opset)
+            for node, at in states
         )
 
 
@@ -80,17 +80,19 @@ def _read_appended(node: ir.Node) -> bool:
     return modified
 
 
-def _makes_lists(node: ir.Node) -> bool:
-    """Whether a node is a Loop whose body takes an element out of a list, or makes one."""
-    body = node.attributes.get("body") if is_operator(node, "Loop") else None
+def _lists(node: ir.Node) -> list[int]:
+    """Return where a Loop carries lists that lose elements, or that its body makes."""
+    attribute = node.attributes.get("body") if is_operator(node, "Loop") else None
+    body = None if attribute is None else attribute.as_graph()
     made = ("SequenceErase", "SequenceConstruct", "SequenceEmpty")
-    return body is not None and any(is_operator(one, made) for one in body.as_graph())
-
-
-def _lists(node: ir.Node, typing: Typing) -> list[int]:
-    """Return the positions of the lists among what a Loop carries."""
-    body = node.attributes["body"].as_graph()
+    if body is None or not any(is_operator(one, made) for one in body):
+        return []
     if len(body.inputs) != len(node.inputs):
         return []
-    states = enumerate(node.inputs[2:])
-    return [at for at, value in states if value is not None and typing.is_sequence(value)]
+    return [
+        at
+        for at, value in enumerate(node.inputs[2:])
+        if value is not None
+        and first_elements(value)
+        and body.outputs[1 + at] is not body.inputs[2 + at]
+    ]

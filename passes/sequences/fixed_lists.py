@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -19,13 +17,12 @@ from passes.graph.graphs import captured_values, constant_value, is_operator, su
 from passes.graph.made import made_by, operand, operands
 from passes.graph.opsets import to_opset_form
 from passes.loops.forms import SPLITTABLE
+from passes.sequences.element_shapes import is_like_elements
 from passes.sequences.fixed_elements import place_of
+from passes.sequences.row_reads import Step, reading_rows
 from passes.typing.value_types import Typing
 
 __all__ = ["become_rows"]
-
-_Step: TypeAlias = Callable[[Builder, ir.Value], ir.Value]
-"""Records what a node makes of the rows that it reads."""
 
 
 @dataclasses.dataclass
@@ -40,7 +37,7 @@ class _Plan:
     """
 
     lengths: dict[ir.Value, int]
-    steps: dict[ir.Node, _Step] = dataclasses.field(default_factory=dict)
+    steps: dict[ir.Node, Step] = dataclasses.field(default_factory=dict)
     open: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
     drops: bool = False
 
@@ -114,7 +111,11 @@ def _enter(node: ir.Node, plan: _Plan, loop: ir.Node, first: ir.Value, typing: T
     if place is not None:
         del plan.open[given[0]]
         is_same = is_operator(node, "SequenceInsert") and given[2:] == [place]
-        if not is_same or len(given[0].uses()) > 1 or not _fits(given[1], first, typing):
+        if (
+            not is_same
+            or len(given[0].uses()) > 1
+            or not is_like_elements(given[1], plan.lengths, first, typing)
+        ):
             return False
         plan.lengths[output] = length + 1
         is_long = typing.dtype(place) == ir.DataType.INT64
@@ -127,12 +128,12 @@ def _enter(node: ir.Node, plan: _Plan, loop: ir.Node, first: ir.Value, typing: T
         return _enter_erase(node, plan, loop)
     if is_operator(node, "SequenceInsert"):
         at = place_of(given[2:], length, length)
-        if at not in (0, length) or not _fits(given[1], first, typing):
+        if at not in (0, length) or not is_like_elements(given[1], plan.lengths, first, typing):
             return False
         plan.lengths[output], first_is_new = length + 1, at < length
         plan.steps[node] = lambda b, rows: _joined(b, rows, given[1], in_front=first_is_new)
         return True
-    step = _reading(node, length, typing.rank(first), typing)
+    step = reading_rows(node, length, typing.dims(first), typing)
     if step is not None:
         plan.steps[node] = step
     return step is not None
@@ -169,11 +170,6 @@ def _is_counted(place: ir.Value, loop: ir.Node, plan: _Plan) -> bool:
     return size is not None and bool((size > 0).all())
 
 
-def _fits(value: ir.Value, first: ir.Value, typing: Typing) -> bool:
-    """Whether an element has the shape of those that are there, by proof."""
-    return same_dims(typing, value, typing.dims(first))
-
-
 def _set(
     builder: Builder, rows: ir.Value, place: ir.Value, value: ir.Value, *, is_long: bool
 ) -> ir.Value:
@@ -195,23 +191,6 @@ def _joined(builder: Builder, rows: ir.Value, value: ir.Value, *, in_front: bool
 def _part(builder: Builder, rows: ir.Value, start: int, end: int) -> ir.Value:
     bounds = [builder.ints(number) for number in (start, end, 0)]
     return builder.op("Slice", [rows, *bounds])
-
-
-def _reading(node: ir.Node, length: int, rank: int | None, typing: Typing) -> _Step | None:
-    """Return how what a node reads of a list is read of its rows; None if it is not known."""
-    if is_operator(node, "SequenceLength"):
-        return lambda builder, _: builder.scalar(length)
-    if is_operator(node, "SequenceAt"):
-        place = operand(node, 1)
-        is_scalar = typing.rank(place) == 0
-        return (lambda b, rows: b.op("Gather", [rows, place], {"axis": 0})) if is_scalar else None
-    if rank is None or not is_operator(node, "ConcatFromSequence"):
-        return None
-    if not node.attributes.get_int("new_axis", 0):
-        return None
-    axis = node.attributes.get_int("axis", 0) % (rank + 1)
-    perm = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
-    return lambda builder, rows: builder.op("Transpose", [rows], {"perm": perm})
 
 
 def _write(

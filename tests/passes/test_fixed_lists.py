@@ -16,7 +16,11 @@ STACK = "w = ConcatFromSequence <axis = 0, new_axis = 1> ({})  y = ReduceSum <ke
 MOVED = "more = SequenceInsert (had, v)  has = SequenceErase (more, zero)"
 SETS = "l1 = SequenceErase (had, one)  has = SequenceInsert (l1, v, one)"
 
+SET = "less = SequenceErase (had, at)  has = SequenceInsert (less, u, at)"
 LISTS = {
+    "totals in turn": f"at = Mod (i, three)  old = SequenceAt (had, at)  u = Add (old, e)  {SET}  y = Identity (v)",
+    "extremes in turn": f"at = Mod (i, three)  old = SequenceAt (had, at)  u = Max (e, old)  {SET}  y = Identity (v)",
+    "written, then joined": f"{RING}  w = ConcatFromSequence <axis = 0> (has)  w1 = Slice (w, o, four)  y = Neg (w1)",
     "written in turn": f"{RING}  y = Identity (v)",
     "read, then written": f"at1 = Mod (i, three)  old = SequenceAt (had, at1)  y = Sub (e, old)  {RING}",
     "written, then read": f"{RING}  nxt = Add (i, one)  at1 = Mod (nxt, three)  old = SequenceAt (has, at1)  y = Sub (e, old)",
@@ -93,6 +97,24 @@ def test_a_list_of_one_length_needs_no_control_flow(name: str) -> None:
     assert not operators & {"Loop", "Scan", "If", "SequenceConstruct", "SplitToSequence"}
 
 
+LONG = "SequenceConstruct (" + ", ".join(["b", "x0"] * 9) + ")"
+LONG_LISTS = (
+    "moves on",
+    "first taken, then added",
+    "last taken, then in front",
+    "written in turn",
+    "written, then summed",
+)
+
+
+@pytest.mark.parametrize("name", LONG_LISTS)
+def test_a_long_list_becomes_rows(name: str) -> None:
+    before = model(text(LISTS[name], LONG, "float[P,4] r"))
+    result = rewriter.rewrite(before)
+    assert same(before, result.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert {one.verdict for one in result.report.decisions} == {Verdict.FUSED}
+
+
 LAYERS = """h1 = SequenceAt (had, zero)  m1 = Add (e, h1)  n1 = Tanh (m1)
     h2 = SequenceAt (had, one)  m2 = Add (n1, h2)  n2 = Tanh (m2)  h3 = SequenceAt (had, two)
     has = SequenceConstruct (n1, n2, h3)  y = Exp (n2)"""
@@ -106,7 +128,7 @@ STAY: dict[str, tuple[str, str]] = {
     "read and written": (
         "at1 = Mod (i, three)  old = SequenceAt (had, at1)  u = Add (e, old)  v1 = Tanh (u)"
         "  less = SequenceErase (had, at1)  has = SequenceInsert (less, v1, at1)  y = Identity (v1)",
-        "reads-earlier-result",
+        "recurrence",
     ),
     "taken under a condition": (
         "h = ReduceMax <keepdims = 0> (e)  z = Constant <value = float {0}> ()  c = Greater (h, z)"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from passes.eliminate import EliminateSequencesPass
     from passes.errors import RewriteError
     from passes.expand import ExpandSequenceMapPass
+    from passes.fixed_lists import FixedListsPass
     from passes.fold_branches import FoldBranchesPass
     from passes.fuse import FuseSequenceMapPass
     from passes.inline import InlineMapFunctionsPass
@@ -37,6 +38,7 @@ __all__ = [
     "EliminateCommonSubexpressionsPass",
     "EliminateSequencesPass",
     "ExpandSequenceMapPass",
+    "FixedListsPass",
     "FoldBranchesPass",
     "FuseOptions",
     "FuseSequenceMapPass",
@@ -67,6 +69,7 @@ _MODULES = {
     "EliminateCommonSubexpressionsPass": "passes.common_subexpressions",
     "EliminateSequencesPass": "passes.eliminate",
     "ExpandSequenceMapPass": "passes.expand",
+    "FixedListsPass": "passes.fixed_lists",
     "FoldBranchesPass": "passes.fold_branches",
     "FuseOptions": "passes.promises",
     "FuseSequenceMapPass": "passes.fuse",

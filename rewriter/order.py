@@ -13,6 +13,7 @@ from passes.common_subexpressions import EliminateCommonSubexpressionsPass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
 from passes.expand import ExpandSequenceMapPass
+from passes.fixed_lists import FixedListsPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
 from passes.graph.graphs import all_nodes, forget_paths, node_paths, record_paths
@@ -275,6 +276,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         InlineMapFunctionsPass(),
         FoldBranchesPass(),
         EliminateSequencesPass(in_bodies=True),
+        FixedListsPass(),
         FuseSequenceMapPass(fusing, loops=True),
         _unrolled_loops(lacks, promises),
         SimplifyBodiesPass(keeps_views=fusing.takes_flat),

@@ -60,7 +60,8 @@ def _write_atom(ops: Operators, atom: Atom, held: Held, index: ir.Value | None) 
     x = None if value is None else held(value)
     assert x is not None
     if isinstance(atom, Dim):
-        axis = atom.axis + x.is_stacked
+        axis = atom.axis + x.is_stacked if x.flat is None else x.flat.place_beside(atom.axis)
+        assert axis is not None
         return ops.shape(x.value, axis, axis + 1)
     if isinstance(atom, Entry):
         position = write_number(ops, atom.position, held, index)

@@ -125,7 +125,7 @@ class SampleNumbers(CountedNumbers):
             return x.beside.size
         if number is not None:
             return Linear(number)
-        if x is not None and x.flat is not None:
+        if x is not None and x.flat is not None and x.flat.place_beside(axis) is None:
             return x.flat.dimension(axis)
         named = self._reads.lengths_named(dim)
         if named is not None:

@@ -20,6 +20,7 @@ from passes.graph.if_outputs import read_for
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.typing.value_types import Typing
 
 __all__ = [
     "ASK_SHAPE",
@@ -123,6 +124,10 @@ class Pattern(abc.ABC):
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         for at in range(len(self.terms)) if self.keeps_shape == "by its terms" else ():
             joined.needs_shape(at, self.carried, always=True)
+
+    def fails_where_unlike(self, typing: Typing, rank: int) -> bool:
+        """Whether the model fails where the first term, of some rank, has more than one shape."""
+        return False
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the values of all iterations can be stacked.

@@ -151,6 +151,9 @@ def _check_one_shape(value: ir.Value, pattern: Pattern, typings: Typings) -> Non
         NotAMapError: It is not proven.
     """
     whole = typings.proven.is_sequence(pattern.carried.initial)  # which holds any shapes
+    rank = typings.proven.rank(value)
+    if rank is not None and pattern.fails_where_unlike(typings.proven, rank):
+        return
     dims = typings.proven_dims(value) if whole else typings.equal_dims(value)
     if dims is None or None in dims:
         _refuse_shapes(pattern)

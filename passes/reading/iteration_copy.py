@@ -18,6 +18,7 @@ from passes.reading.counters import write_counter
 from passes.reading.cuts import Cut
 from passes.reading.even import Even
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.near_rows import read_near_row
 from passes.reading.needs import Needs
 from passes.reading.nodes import constant_of, copy_into, ends_far, passed_on, write_range
 from passes.reading.rest_of_slices import cut_rest
@@ -163,6 +164,8 @@ class IterationCopy:
                 self.values[node.outputs[0]] = self.builder.constant(array)
             elif (numbers := self._range(node) or self._known(node)) is not None:
                 self.values[node.outputs[0]] = numbers
+            elif (row := self._near_row(node)) is not None:
+                self.values[node.outputs[0]] = row
             else:
                 self._copy_one(node, needed)
                 self.speculated.enter(node, self.builder.nodes[-1])
@@ -182,6 +185,10 @@ class IterationCopy:
             return None
         start = copy_of(self.values, operand(node, 0))
         return write_range(self.builder, node, start, self.facts.evaluator)
+
+    def _near_row(self, node: ir.Node) -> ir.Value | None:
+        """Record a row that a branch reads where it is there, and another one where it is not."""
+        return read_near_row(self.builder, node, self.values, self.facts, self.reads.bound)
 
     def _known(self, node: ir.Node) -> ir.Value | None:
         """Record integers that floats, or no types, tell."""

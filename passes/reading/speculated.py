@@ -11,9 +11,11 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.numbers.integers import ITERATION, Linear
 from passes.numbers.number_order import is_nonnegative
+from passes.numbers.slice_bounds import bounds_of
 from passes.reading.facts import LoopFacts
 from passes.reading.nodes import is_same_work
 from passes.reading.not_a_map import SpeculationError
+from passes.typing.needed_places import may_lack_place
 from passes.typing.value_types import Typing
 
 __all__ = ["Speculated"]
@@ -67,26 +69,33 @@ class Speculated:
             raise SpeculationError(Code.CONTROL_FLOW, detail, failing)
 
     def _runs(self, node: ir.Node, copy: ir.Node | None, proven: Typing) -> bool:
-        if runs_anywhere(node, proven, NEWEST) or _reads_within(node, self._facts):
+        copy = None if copy is None or copy.graph is None else copy
+        # A place that only the copy tells, which a Squeeze behind it needs.
+        lacks = copy is not None and may_lack_place(copy, proven)
+        if (not lacks and runs_anywhere(node, proven, NEWEST)) or _reads_within(node, self._facts):
             return True
-        if copy is not None and copy.graph is not None and runs_anywhere(copy, proven, NEWEST):
+        if copy is not None and runs_anywhere(copy, proven, NEWEST):
             return True
         return any(is_same_work(node, other) for other in self._body)
 
 
 def _reads_within(node: ir.Node, facts: LoopFacts) -> bool:
-    """Whether a Gather reads a row that every iteration has: ``x[i + 1]`` of ``n - 1`` ones.
+    """Whether a node reads a row that every iteration has: ``x[i + 1]`` of ``n - 1`` ones.
 
     Args:
         node: A node of the body, or of a branch in it.
         facts: The Loop or Scan.
     """
     evaluator, trips = facts.evaluator, facts.iteration.trips
-    if not is_operator(node, "Gather") or trips is None or evaluator.rank(operand(node, 1)) != 0:
+    if trips is None or not is_operator(node, ("Gather", "Slice")):
         return False
-    tensor, axis = operand(node, 0), node.attributes.get_int("axis", 0)
-    place, count = evaluator.number(operand(node, 1)), evaluator.number(trips)
-    rank = evaluator.rank(tensor)
+    tensor, axis, place = operand(node, 0), node.attributes.get_int("axis", 0), None
+    if node.op_type == "Slice":
+        bounds = bounds_of(node, evaluator)
+        axis, place = (0, None) if bounds is None else (bounds.axis, bounds.start)
+    elif evaluator.rank(operand(node, 1)) == 0:
+        place = evaluator.number(operand(node, 1))
+    count, rank = evaluator.number(trips), evaluator.rank(tensor)
     size = None if rank is None else evaluator.dimension(tensor, axis % rank)
     if place is None or count is None or size is None or place.coefficient(ITERATION) < 0:
         return False

@@ -17,7 +17,7 @@ from passes.sequences.parts import MOST_PIECES
 from passes.sequences.reads import READERS
 from passes.typing.value_types import Typing
 
-__all__ = ["rewrite_loop"]
+__all__ = ["loop_anew", "read_instead", "rewrite_loop"]
 
 
 def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, required: bool) -> bool:
@@ -156,7 +156,7 @@ def _drop_state(
         inputs = [v for i, v in enumerate(node.inputs) if i != 2 + state]
         if inputs[-1] is None:  # a last input that is left out is none
             inputs[-1] = builder.flag(True)
-        outputs = _loop_anew(builder, node, body, inputs)
+        outputs = loop_anew(builder, node, body, inputs)
     if scanned is not None:
         stacked = outputs.pop()
         stacked.type = scanned.type
@@ -167,7 +167,7 @@ def _drop_state(
     graph.insert_before(node, builder.nodes)
     outputs.insert(state, result)
     for before, after in zip(node.outputs, outputs, strict=True):
-        _read_instead(before, after, is_new=after is not first)
+        read_instead(before, after, is_new=after is not first)
     graph.remove(node, safe=True)
 
 
@@ -181,11 +181,11 @@ def _drop_scan_output(value: ir.Value) -> None:
         return
     _remove_maker(body.outputs.pop(1 + at))
     builder = Builder.at(node)
-    outputs = _loop_anew(builder, node, body, node.inputs)
+    outputs = loop_anew(builder, node, body, node.inputs)
     node.graph.insert_before(node, builder.nodes)
     kept = [one for one in node.outputs if one is not value]
     for before, after in zip(kept, outputs, strict=True):
-        _read_instead(before, after, is_new=True)
+        read_instead(before, after, is_new=True)
     node.graph.remove(node, safe=True)
 
 
@@ -195,7 +195,7 @@ def _remove_maker(value: ir.Value) -> None:
         remove_dead([producer])
 
 
-def _loop_anew(
+def loop_anew(
     builder: Builder, node: ir.Node, body: ir.Graph, inputs: Sequence[ir.Value | None]
 ) -> list[ir.Value]:
     """Record a Loop of the body that another one had; return its outputs."""
@@ -208,7 +208,8 @@ def _loop_anew(
     return list(new.outputs)
 
 
-def _read_instead(before: ir.Value, after: ir.Value, *, is_new: bool) -> None:
+def read_instead(before: ir.Value, after: ir.Value, *, is_new: bool) -> None:
+    """Let all that reads a value read another one, which takes its name and type if it is new."""
     if is_new:
         after.type, after.shape, after.name = before.type, before.shape, before.name
         after.doc_string = before.doc_string

@@ -6,6 +6,8 @@ Of elements with the sizes ``[[2, 3], [1, 4]]`` the samples 1, 0, 1 have the siz
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from passes.batching.context import Context, Output
@@ -14,7 +16,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.flat_views import LEAST_OPSET, FlatView, read_view
-from passes.graph.made import made_by, operand, optional_operand
+from passes.graph.made import made_by, operand, operands, optional_operand
 from passes.maps.tensor_source import TensorSource
 
 __all__ = ["picked_elements"]
@@ -28,13 +30,29 @@ def picked_elements(ctx: Context, sequence: ir.Value, position: Batched) -> Outp
         sequence: The sequence, one for all samples.
         position: Where each sample reads it. A position that is not there is an error.
     """
-    if not position.is_stacked or ctx.opset < LEAST_OPSET:
+    if not position.is_stacked:
+        return None
+    construct = made_by(sequence, "SequenceConstruct")
+    if construct is not None:
+        return _of_elements(ctx, operands(construct), position)
+    if ctx.opset < LEAST_OPSET:
         return None
     view = read_view(sequence)
     if view is not None:
         return None if view.is_padded else _of_view(ctx, view, position)
     node = made_by(sequence, "SplitToSequence")
     return None if node is None else _of_slices(ctx, node, position)
+
+
+def _of_elements(ctx: Context, given: Sequence[ir.Value], position: Batched) -> Output | None:
+    """Return elements that are given one by one, if they have one shape by proof."""
+    if ctx.type_of(given[0]).dims is None:
+        return None
+    if not all(ctx.have_one_shape(given[0], value) for value in given):
+        return None
+    at = ctx.op("Reshape", [position.value, ctx.ints(-1)])
+    rows = ctx.op("Concat", [ctx.unsqueeze(value, [0]) for value in given], {"axis": 0})
+    return ctx.stacked(ctx.op("Gather", [rows, at], {"axis": 0}))
 
 
 def _of_view(ctx: Context, view: FlatView, position: Batched) -> Output:

@@ -147,6 +147,11 @@ class FlatSamples:
         table = self.tables[at]
         return self.grid.extent(at) if table is None else table.count
 
+    def place_beside(self, axis: int) -> int | None:
+        """Return where the rows have an axis of samples, None if it is one of the grid."""
+        at = self.order[axis]
+        return None if at < self.grid.rank else at - self.grid.rank + 1
+
     def dimension(self, axis: int) -> Linear | None:
         """Return the size of one sample along one of its axes, None if nothing is known of it."""
         at = self.order[axis]

@@ -110,6 +110,10 @@ class Filter(Pattern):
         parts = [rows, *single] if self.is_reversed else [*single, rows]
         return builder.op("Concat", parts, {"axis": 0})
 
+    def fails_where_unlike(self, typing: Typing, rank: int) -> bool:
+        """Whether the model fails where rows differ: all are kept, and only stacked."""
+        return len(self.terms) == 1 and self._must_be_alike(typing, rank)
+
     def _must_be_alike(self, typing: Typing, rank: int) -> bool:
         """Whether the model fails where elements, of some rank, differ: it only stacks them."""
         first, list_ = first_elements(self.carried.initial), self.carried.result

@@ -39,40 +39,64 @@ def find_list_reads(state: State, facts: LoopFacts) -> list[State]:
     element, first = _appended(carried, facts), first_elements(carried.initial)
     if element is None or first is None:
         return []
-    found = find_element_reads(state, facts)
-    if element not in dependent_values(facts.iteration.body, carried.inner):
-        found += _joined_reads(carried, element, first, facts)
-    return found
+    if element in dependent_values(facts.iteration.body, carried.inner):
+        return find_element_reads(state, facts)
+    found = find_element_reads(state, facts, farthest=len(first))
+    return [*found, *_joined_reads(carried, element, first, facts)]
 
 
-def find_element_reads(state: State, facts: LoopFacts) -> list[State]:
+def find_element_reads(state: State, facts: LoopFacts, *, farthest: int = 1) -> list[State]:
     """Return single elements of a list that iterations read and append to; see `find_list_reads`.
 
     Args:
         state: A carried value.
         facts: The Loop.
+        farthest: How many iterations ago an element may have been appended.
 
     Returns:
-        The last element, which may have a pattern, and those that the list begins with.
+        The last elements, which may have a pattern, and those that the list begins with.
     """
     carried = state.carried
     element, first = _appended(carried, facts), first_elements(carried.initial)
     if element is None or not first:
         return []
-    ends = [Linear(-1), Linear.of(ITERATION) + (len(first) - 1)]
-    found = []
+    found: list[State] = []
     for node in facts.iteration.body:
         if not is_operator(node, "SequenceAt") or node.inputs[0] is not carried.inner:
             continue
         place, value = facts.evaluator.number(node.inputs[1]), node.outputs[0]
         number = None if place is None else place.number
-        if place in ends:
-            own = Carried(value, first[-1], element, ir.Value(name="last"))
-            found.append(State(own, Kind.OTHER))
+        ago = None if place is None else _iterations_ago(place, len(first))
+        if ago is not None and ago <= farthest:
+            found += _delayed(value, first, element, ago)
         elif number is not None and 0 <= number < len(first):
             own = Carried(value, first[number], value, ir.Value(name="first"))
             found.append(State(own, Kind.INVARIANT))
     return found
+
+
+def _iterations_ago(place: Linear, count: int) -> int | None:
+    """Return how many iterations ago an element was appended, from 1 on; None if that may differ.
+
+    Args:
+        place: Where it stands in the list, counted from the front or from the end.
+        count: How many elements the list begins with; one of these is read before.
+    """
+    from_end = place if place.number is not None else place - Linear.of(ITERATION) - count
+    ago = -from_end.number if from_end.number is not None else 0
+    return ago if 0 < ago <= count else None
+
+
+def _delayed(
+    value: ir.Value, first: Sequence[ir.Value], element: ir.Value, ago: int
+) -> list[State]:
+    """Return a value that was appended some iterations ago, passed on in each one since then."""
+    passed = [ir.Value(name="last", type=value.type) for _ in range(1, ago)]
+    steps = zip([*passed, value], first[: -ago - 1 : -1], [element, *passed], strict=True)
+    return [
+        State(Carried(inner, initial, after, ir.Value(name="last")), Kind.OTHER)
+        for inner, initial, after in steps
+    ]
 
 
 def with_appended(state: State, facts: LoopFacts) -> State:

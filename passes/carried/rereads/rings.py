@@ -211,7 +211,9 @@ class RingWrite(LastWrite):
 def find_ring(carried: Carried, facts: LoopFacts) -> RingWrite | None:
     """Return the rows of a tensor that iterations write in turn, None for other writes."""
     found = find_last_write(carried, facts)
-    if found is None or found.axes or found.named != 1 or found.terms[0].kind != "stacked":
+    if found is None or found.terms[0].kind != "stacked":
+        return None
+    if found.axes != (0,) and (found.axes or found.named != 1):
         return None
     ring = ring_of(operand(found.node, 1), facts)
     if ring is None or ring.size is None or ring.number.coefficient(ITERATION) != 1:

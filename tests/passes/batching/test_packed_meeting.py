@@ -72,6 +72,20 @@ def test_lengths_that_do_not_meet_are_an_error(
         run(ir.to_proto(model), feeds_of(broken, 2))
 
 
+def test_parts_that_end_behind_all_rows_are_equally_long() -> None:
+    """TensorFlow's exporter ends a slice that goes to the end at 2^31 - 1."""
+    nodes = "h = Slice(x, one, end, zero) k = Slice(x, zero, last, zero) y = Sub(h, k)"
+    counts = set()
+    for end in (2**31 - 1, 2**31, 2**63 - 1):
+        numbers = {"one": 1, "end": end, "last": -1, "zero": 0}
+        operands = {name: constant(np.array([number])) for name, number in numbers.items()}
+        cut = RaggedCase("", nodes, {"x": ragged(4, lengths=(2, 0, 3)), **operands})
+        prove_ragged(cut, 3)
+        model, _ = fused(cut, wanted(cut, 3))
+        counts.add(len(model.graph))
+    assert len(counts) == 1, "their lengths are compared"
+
+
 def test_columns_are_joined_where_rows_are_equally_many() -> None:
     operands = {"x": ragged(4), "z": ragged(3, seed=1)}
     prove_ragged(RaggedCase("", "y = Concat<axis = 1>(x, z)", operands), 3)

@@ -158,11 +158,6 @@ NEAR = {
         ALWAYS,
         "y = ConcatFromSequence <axis = 0> (all)  a = ConcatFromSequence <axis = 1> (all)  y2 = Relu (a)",
     ),
-    "stacked": (
-        START,
-        ALWAYS,
-        "y = Relu (first)  a = ConcatFromSequence <axis = 0, new_axis = 1> (all)  y2 = Relu (a)",
-    ),
     "counted, too": (START, ALWAYS, f"{JOIN}  many = SequenceLength (all)"),
     "one more at a place": (
         START,

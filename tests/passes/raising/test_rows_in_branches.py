@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from passes.decisions import Verdict
 from tests.passes.loops import model, read, same
 
 TEXT = """g (float[N,4] x, bool[M] p, float[4] begin) => (float[4] r) {{
@@ -105,3 +106,47 @@ def test_a_place_that_a_branch_reads(cases: Mapping[str, tuple[str, str]], loops
             begin = np.arange(6, dtype=np.float32)
             given.append({"p": feed["p"], "ids": ids, "begin": begin})
         assert same(before, found.model, *given) == len(given)
+
+
+SLICED = """g (float[N,4] x) => (float[N,4] y) {{
+    t = Constant <value = bool {{1}}> ()  first = Constant <value = int64[1] {{0}}> ()
+    n = Shape <start = 0, end = 1> (x)  count = Squeeze (n)  begin = Neg (x)
+    y = Loop (count, t, begin) <body = step (int64 i, bool on, float[N,4] s) => (bool go, float[N,4] s2) {{
+        axis = Constant <value = int64[1] {{0}}> ()  one = Constant <value = float {{1}}> ()
+        one1 = Constant <value = int64[1] {{1}}> ()  zero = Constant <value = int64 {{0}}> ()
+        size = Shape <start = 0, end = 1> (x)  less1 = Sub (size, one1)  less = Squeeze (less1)
+        own = Unsqueeze (i, axis)  real = Cast <to = 1> (i)
+        c = {condition}
+        s2 = If (c) <then_branch = yes () => (float[N,4] a) {{
+            moved = {moved} (real, one)  at1 = Cast <to = 7> (moved)  at = Unsqueeze (at1, axis)
+            grown = Add (moved, one)  end1 = Cast <to = 7> (grown)  end = Unsqueeze (end1, axis)
+            part = Slice (x, at, end, axis)  row = Squeeze (part, axis)  low = Tanh (row)
+            a = ScatterND (s, own, low)
+        }}, else_branch = no () => (float[N,4] b) {{ b = Identity (s) }}>
+        go = Identity (on)
+    }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "moved"), [("Greater (i, zero)", "Sub"), ("Less (i, less)", "Add")]
+)
+def test_a_row_that_is_sliced_and_may_lack(condition: str, moved: str) -> None:
+    """As PaddlePaddle's exporter writes ``if i > 0: y[i] = x[i - 1]``, with numbers as floats."""
+    before = model(SLICED.format(condition=condition, moved=moved))
+    found = read(before)
+    assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
+    given = [{"x": feeds(length)["x"]} for length in (0, 1, 2, 7, 33)]
+    assert same(before, found.model, *given) == len(given)
+
+
+def test_rows_that_may_be_none_are_no_single_row() -> None:
+    """Their sum is 0 in the first iteration, which takes the branch."""
+    text = SLICED.format(condition="LessOrEqual (zero, i)", moved="Sub")
+    text = text.replace(
+        "row = Squeeze (part, axis)", "row = ReduceSum <keepdims = 0> (part, axis)"
+    )
+    before = model(text)
+    found = read(before)
+    given = [{"x": feeds(length)["x"]} for length in (0, 1, 2, 7, 33)]
+    assert same(before, found.model, *given) == len(given)

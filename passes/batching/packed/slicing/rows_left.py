@@ -9,13 +9,11 @@ import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.sizes import difference
+from passes.graph.whole_slices import END
 from passes.numbers.integers import Linear
 from passes.numbers.number_order import greatest, is_nonnegative, least
 
 __all__ = ["rows_left"]
-
-_ENDLESS = 1 << 31
-"""A bound that no row reaches, as `passes.batching.packed.slicing.spans` has it."""
 
 
 def rows_left(
@@ -46,7 +44,7 @@ def rows_left(
 
 def _from_front(bound: Linear, size: Linear) -> Linear | None:
     """Return a bound of a sample as counted from its first row; None if its sign is not known."""
-    if bound.number is not None and bound.number >= _ENDLESS:
+    if bound.number is not None and bound.number >= END:
         return size
     if is_nonnegative(bound):
         return bound

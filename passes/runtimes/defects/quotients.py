@@ -61,7 +61,7 @@ def _is_of_whole_numbers(value: ir.Value, types: Types) -> bool:
 
 def _is_made(value: ir.Value) -> bool:
     """Whether a value is no input."""
-    return value.producer() is not None or value.is_initializer() and not value.is_graph_input()
+    return value.producer() is not None or (value.is_initializer() and not value.is_graph_input())
 
 
 def _is_known(node: ir.Node, types: Types) -> bool:

@@ -12,7 +12,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_body
 from passes.runtimes.defect import Defect, seen_in
-from passes.runtimes.defects import integers, loops, quantized, quotients
+from passes.runtimes.defects import failing_reshapes, integers, loops, quantized, quotients
 from passes.runtimes.types import Types
 
 __all__ = ["OTHERS"]
@@ -88,6 +88,12 @@ OTHERS: tuple[Defect, ...] = (
         quantized.quantized_by_steps,
     ),
     _openvino(
+        "openvino-reshape-of-too-few",
+        ("Reshape",),
+        failing_reshapes.fails_by_its_size,
+        failing_reshapes.failing_by_a_broadcast,
+    ),
+    _openvino(
         "openvino-division",
         ("Div",),
         quotients.is_of_whole_numbers,
@@ -98,6 +104,12 @@ OTHERS: tuple[Defect, ...] = (
         ("Scan",),
         _has_slices_in_front,
         _with_slices_behind,
+    ),
+    _tract(
+        "tract-reshape-of-too-few",
+        ("Reshape",),
+        failing_reshapes.fails_by_its_size,
+        failing_reshapes.failing_by_a_broadcast,
     ),
     _tract(
         "tract-division",

@@ -12,7 +12,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_body
 from passes.runtimes.defect import Defect, seen_in
-from passes.runtimes.defects import failing_reshapes, integers, loops, quantized, quotients
+from passes.runtimes.defects import integers, loops, quantized, quotients, reshapes
 from passes.runtimes.types import Types
 
 __all__ = ["OTHERS"]
@@ -90,8 +90,8 @@ OTHERS: tuple[Defect, ...] = (
     _openvino(
         "openvino-reshape-of-too-few",
         ("Reshape",),
-        failing_reshapes.fails_by_its_size,
-        failing_reshapes.failing_by_a_broadcast,
+        reshapes.fails_by_its_size,
+        reshapes.failing_by_a_product,
     ),
     _openvino(
         "openvino-division",
@@ -108,8 +108,8 @@ OTHERS: tuple[Defect, ...] = (
     _tract(
         "tract-reshape-of-too-few",
         ("Reshape",),
-        failing_reshapes.fails_by_its_size,
-        failing_reshapes.failing_by_a_broadcast,
+        reshapes.fails_by_its_size,
+        reshapes.failing_by_a_product,
     ),
     _tract(
         "tract-division",

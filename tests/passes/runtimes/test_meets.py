@@ -11,7 +11,6 @@ from passes.runtimes import beside
 from passes.runtimes.defects import (
     contractions,
     empties,
-    failing_reshapes,
     integers,
     matrix_products,
     quantized,
@@ -36,7 +35,7 @@ g (float[N,3] x, string[A,B] t, string[] u, float[2,3] f, float[] a, int64[K] k,
  float[2,3] grid = {1, 2, 3, 4, 5, 6}, uint8 point = {3},
  float[3] halves = {2, 0.5, -8}, float[2] flags = {0, 1}> { %s }"""
 Meets = Callable[[ir.Node, Types], bool]
-SIZE = "s = Shape (k)"
+FLAGS = "s = Shape (k) c = Less (k, ni) n = Cast <to = 7> (c) r = ReduceSum (n)"
 SIZES = "nf = Cast <to = 1> (ni) mf = Cast <to = 1> (nj) c = Equal (ni, nj)"
 PLACES = "i = NonZero (x) j = Reshape (i, all) "
 CASES: list[tuple[Meets, str, bool]] = [
@@ -309,17 +308,29 @@ CASES: list[tuple[Meets, str, bool]] = [
         "y = QuantizeLinear <precision = 1> (q, scales)",
         False,
     ),
-    (failing_reshapes.fails_by_its_size, f"{SIZE} e = Add (s, ni) y = Reshape (k, e)", True),
-    (failing_reshapes.fails_by_its_size, f"{SIZE} e = Add (ni, s) y = Reshape (k, e)", True),
-    (failing_reshapes.fails_by_its_size, f"{SIZE} e = Add (s, ni) y = Reshape (w, e)", False),
-    (failing_reshapes.fails_by_its_size, f"{SIZE} e = Mul (s, ni) y = Reshape (k, e)", False),
-    (failing_reshapes.fails_by_its_size, f"{SIZE} y = Reshape (k, s)", False),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, r) y = Reshape (k, e)", True),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (r, s) y = Reshape (k, e)", True),
+    # Fewer than there are, another shape of as many, and what holds no numbers.
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Sub (s, r) y = Reshape (k, e)", False),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, ni) y = Reshape (k, e)", False),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, n) y = Reshape (k, e)", False),
     (
-        failing_reshapes.fails_by_its_size,
-        "s = Shape (points) e = Add (s, ni) y = Reshape (points, e)",
+        reshapes.fails_by_its_size,
+        f"{FLAGS} rn = ReduceSum (k) e = Add (s, rn) y = Reshape (k, e)",
         False,
     ),
-    (failing_reshapes.fails_by_its_size, "s = Shape (a) e = Add (s, k) y = Reshape (a, e)", False),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, r) y = Reshape (w, e)", False),
+    (
+        reshapes.fails_by_its_size,
+        f"{FLAGS} z = Shape (a) e = Add (z, r) y = Reshape (a, e)",
+        False,
+    ),
+    (
+        reshapes.fails_by_its_size,
+        f"{FLAGS} z = Shape (points) e = Add (z, r) y = Reshape (points, e)",
+        False,
+    ),
+    (reshapes.fails_by_its_size, f"{FLAGS} y = Reshape (k, s)", False),
     (quotients.is_of_whole_numbers, f"{SIZES} y = Div (nf, mf)", True),
     (quotients.is_of_whole_numbers, f"{SIZES} e = Add (nf, three) y = Div (e, mf)", True),
     (quotients.is_of_whole_numbers, f"{SIZES} y = Div (three, nf)", True),

@@ -179,9 +179,7 @@ def _images() -> Iterator[str]:
     yield ""
     yield (
         "The models over images, and what is cut out of images, rewritten with `--tensor-io` and "
-        "no promise for the target `portable`, on images of several sizes. Where the division of "
-        "a backend is not correctly rounded, an antialiased Resize is off by one grey level in "
-        "less than a hundredth of the numbers: that counts as wrong here."
+        "no promise for the target `portable`, on images of several sizes."
     )
     yield ""
     yield f"- versions: Python {platform.python_version()}, {', '.join(map(_version, names))}"

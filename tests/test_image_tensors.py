@@ -19,8 +19,12 @@ PAGE = pathlib.Path(__file__).parents[1] / "docs" / "guide" / "tensor-io.md"
 BLOCKS = re.findall(r"^```\w*\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
 MADE = "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 100 101 102 103 104 105 | 2 3 1 2"
 """The rows of images of 2 x 3 and 1 x 2 pixels, and their sizes."""
+BEHIND = [*range(18), *range(100, 106), *[0] * 12]
+PADDED = f"{' '.join(map(str, BEHIND))} | 2 3 1 2"
+"""The same images padded to 2 x 3."""
 
 CPP = """
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <numeric>
@@ -31,7 +35,7 @@ int main() {{
   std::iota(images[0].pixels.begin(), images[0].pixels.end(), 0);
   std::iota(images[1].pixels.begin(), images[1].pixels.end(), 100);
 {made}
-  for (int number : rows) std::cout << number << ' ';
+  for (int number : {tensor}) std::cout << number << ' ';
   std::cout << '|';
   for (int64_t size : sizes) std::cout << ' ' << size;
 }}
@@ -43,7 +47,7 @@ const images = [
   {{ height: 1, width: 2, pixels: Uint8Array.from({{ length: 6 }}, (_, i) => 100 + i) }},
 ];
 {made}
-if (feeds.images.dims.join() !== "8,3" || feeds["images.sizes"].dims.join() !== "2,2") throw feeds;
+if (feeds.images.dims.join() !== "{dims}" || feeds["images.sizes"].dims.join() !== "2,2") throw feeds;
 console.log([...feeds.images.data].join(" ") + " | " + [...feeds["images.sizes"].data].join(" "));
 """
 
@@ -70,21 +74,32 @@ def test_padded_images_in_numpy() -> None:
     assert made["sizes"].tolist() == [[4, 6], [2, 5]]
 
 
+@pytest.mark.parametrize(
+    ("tensor", "word", "expected"),
+    [("rows", "rows.insert", MADE), ("padded", "std::copy_n", PADDED)],
+)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler of C++")
-def test_tensors_in_cpp(tmp_path: pathlib.Path) -> None:
-    declared, _, made = snippet("struct Image").partition("\n\n")
+def test_tensors_in_cpp(tensor: str, word: str, expected: str, tmp_path: pathlib.Path) -> None:
+    declared, _, _ = snippet("struct Image").partition("\n\n")
+    made = snippet(word).removeprefix(declared)
     source, program = tmp_path / "rows.cpp", tmp_path / "rows"
-    text = CPP.format(declared=declared, made=textwrap.indent(made, "  "))
+    text = CPP.format(declared=declared, made=textwrap.indent(made, "  "), tensor=tensor)
     source.write_text(text, "utf-8")
-    subprocess.run(["g++", "-std=c++17", "-Wall", "-Werror", source, "-o", program], check=True)
-    assert subprocess.check_output([program], text=True) == MADE
+    flags = ["-std=c++17", "-Wall", "-Werror", "-Wno-unused-variable"]
+    subprocess.run(["g++", *flags, source, "-o", program], check=True)
+    assert subprocess.check_output([program], text=True) == expected
 
 
+@pytest.mark.parametrize(
+    ("word", "dims", "expected"), [("rows.set", "8,3", MADE), ("padded.set", "2,2,3,3", PADDED)]
+)
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_tensors_in_javascript(tmp_path: pathlib.Path) -> None:
+def test_tensors_in_javascript(
+    word: str, dims: str, expected: str, tmp_path: pathlib.Path
+) -> None:
     script = tmp_path / "rows.mjs"
-    script.write_text(JAVASCRIPT.format(made=snippet("BigInt64Array")), "utf-8")
-    assert subprocess.check_output(["node", script], text=True).strip() == MADE
+    script.write_text(JAVASCRIPT.format(made=snippet(word), dims=dims), "utf-8")
+    assert subprocess.check_output(["node", script], text=True).strip() == expected
 
 
 BLOCKS_OF_PIXELS = """<ir_version: 9, opset_import: ["" : 18]>

@@ -87,18 +87,26 @@ int main() {{
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
 @pytest.mark.skipif(not cpp_headers.is_there(), reason="python -m tests.cpp_headers fetches them")
 @pytest.mark.skipif(cpp_headers.library() is None, reason="the wheel has no library of its own")
-def test_a_session_in_c_plus_plus(tmp_path: Path) -> None:
+@pytest.mark.parametrize("padded", [[], ["images"]], ids=["rows", "padded"])
+def test_a_session_in_c_plus_plus(padded: list[str], tmp_path: Path) -> None:
     library = cpp_headers.library()
     assert library is not None
     model = ROOT / "models" / "demo" / "resize_crop.onnxtxt"
-    rewritten = rewriter.optimize(model, target="portable", tensor_io=True)
+    rewritten = rewriter.optimize(model, target="portable", tensor_io=True, padded=padded)
     onnx.save(rewritten, tmp_path / "model.onnx")
-    filled, run = blocks("guide/tensor-io.md", "cpp")
+    filled, run, filled_padded = blocks("guide/tensor-io.md", "cpp")
     struct, _, filling = filled.partition("\n\n")
+    if padded:
+        filling = filled_padded
+        run = re.sub(r"std::vector<int64_t> rows_shape.*\n", "", run)
+        run = run.replace("rows_shape.data(), 2", "padded_shape.data(), 4").replace(
+            "rows", "padded"
+        )
     for number, image in enumerate(IMAGES):
         image.tofile(tmp_path / f"{number}.bin")
     shapes = ", ".join(f"{{{image.shape[0]}, {image.shape[1]}, {{}}}}" for image in IMAGES)
     program = f"""
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <vector>
@@ -133,9 +141,10 @@ int main() {{
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 @pytest.mark.skipif(not web_runtime.is_there(), reason="python -m tests.web_runtime fetches it")
-def test_a_list_of_images_in_javascript(tmp_path: Path) -> None:
+@pytest.mark.parametrize("padded", [[], ["images"]], ids=["rows", "padded"])
+def test_a_list_of_images_in_javascript(padded: list[str], tmp_path: Path) -> None:
     model = ROOT / "models" / "demo" / "resize_crop.onnxtxt"
-    rewritten = rewriter.optimize(model, target="portable", tensor_io=True)
+    rewritten = rewriter.optimize(model, target="portable", tensor_io=True, padded=padded)
     onnx.save(rewritten, tmp_path / "model.onnx")
     for number, image in enumerate(IMAGES):
         image.tofile(tmp_path / f"{number}.bin")
@@ -144,7 +153,7 @@ def test_a_list_of_images_in_javascript(tmp_path: Path) -> None:
         f"""import fs from "node:fs";
 const images = {shapes}.map(([height, width], i) => (
   {{ height, width, pixels: new Uint8Array(fs.readFileSync(`${{i}}.bin`)) }}));
-{block("guide/tensor-io.md", "js")}
+{blocks("guide/tensor-io.md", "js")[len(padded)]}
 const session = await ort.InferenceSession.create("model.onnx");
 const outputs = await session.run(feeds);""",
         tmp_path,

@@ -12,7 +12,7 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_body
 from passes.runtimes.defect import Defect, seen_in
-from passes.runtimes.defects import integers, loops, quantized
+from passes.runtimes.defects import integers, loops, quantized, quotients, reshapes
 from passes.runtimes.types import Types
 
 __all__ = ["OTHERS"]
@@ -50,6 +50,7 @@ def _in_front(node: ir.Node) -> Iterator[ir.Node]:
 
 _openvino = functools.partial(seen_in, "openvino", "2026.4.1")
 _iree = functools.partial(seen_in, "iree", "3.13.0")
+_tract = functools.partial(seen_in, "tract", "0.23.9")
 
 
 OTHERS: tuple[Defect, ...] = (
@@ -87,10 +88,34 @@ OTHERS: tuple[Defect, ...] = (
         quantized.quantized_by_steps,
     ),
     _openvino(
+        "openvino-reshape-of-too-few",
+        ("Reshape",),
+        reshapes.fails_by_its_size,
+        reshapes.failing_by_a_product,
+    ),
+    _openvino(
+        "openvino-division",
+        ("Div",),
+        quotients.is_of_whole_numbers,
+        quotients.rounded_once,
+    ),
+    _openvino(
         "openvino-slice-in-front",
         ("Scan",),
         _has_slices_in_front,
         _with_slices_behind,
+    ),
+    _tract(
+        "tract-reshape-of-too-few",
+        ("Reshape",),
+        reshapes.fails_by_its_size,
+        reshapes.failing_by_a_product,
+    ),
+    _tract(
+        "tract-division",
+        ("Div",),
+        quotients.is_of_whole_numbers,
+        quotients.rounded_once,
     ),
     _iree(
         "iree-bytes-from-floats",

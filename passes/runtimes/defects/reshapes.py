@@ -1,4 +1,7 @@
-"""Shapes and axes: operators that onnxruntime makes one of where they do not follow."""
+"""Shapes and axes: operators that onnxruntime makes one of where they do not follow.
+
+And a Reshape that is there to fail, which other runtimes let pass, or refuse.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,23 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
-from passes.graph.made import made_by, operand, operands, optional_operand
+from passes.graph.made import (
+    either_order,
+    made_by,
+    operand,
+    operands,
+    optional_operand,
+    shaped,
+    skip_identities,
+)
 from passes.runtimes.types import Types
 
 __all__ = [
     "behind_a_negation",
     "comes_from_a_shape",
     "counted",
+    "failing_by_a_product",
+    "fails_by_its_size",
     "from_front",
     "is_by_a_reshape",
     "is_cut_by_several",
@@ -136,3 +149,54 @@ def with_its_axis(node: ir.Node, types: Types, builder: Builder) -> list[ir.Valu
     """The slices with their axis, as ONNX has them."""
     left = {name: a for name, a in node.attributes.items() if name != "keepdims"}
     return [builder.op("SplitToSequence", node.inputs, left)]
+
+
+_NUMBERS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
+
+
+def fails_by_its_size(node: ir.Node, types: Types) -> bool:
+    """Whether n numbers are reshaped to n and as many more as flags are set: an error, or nothing.
+
+    `passes.batching.packed.checks` writes it. OpenVINO goes on with the numbers as they are; tract
+    loads no model with a Reshape to a size that only numbers tell.
+    """
+    return _flagged(node, types) is not None and types.dtype(operand(node, 0)) in _NUMBERS
+
+
+def _flagged(node: ir.Node, types: Types) -> ir.Value | None:
+    """Return the number of flags that are added to the size of a vector."""
+    numbers = operand(node, 0)
+    if types.rank(numbers) != 1:
+        return None
+    for size, more in either_order(made_by(operand(node, 1), "Add")):
+        dims = types.dims(more)
+        is_one = dims is not None and all(dim == 1 for dim in dims)
+        if shaped(size) is skip_identities(numbers) and is_one and _counts_flags(more, types):
+            return more
+    return None
+
+
+def _counts_flags(value: ir.Value, types: Types) -> bool:
+    total = made_by(value, "ReduceSum")
+    cast = None if total is None else made_by(operand(total, 0), "Cast")
+    return cast is not None and types.dtype(operand(cast, 0)) == ir.DataType.BOOL
+
+
+def failing_by_a_product(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The numbers less 0: the first product of two rows of numbers from 0 on.
+
+    The rows are ``[0]`` and ``[0, 1]`` where no flag is set, otherwise they have three and four
+    numbers, five and six, or more, and cannot be multiplied.
+    """
+    more, numbers = _flagged(node, types), operand(node, 0)
+    dtype = types.dtype(numbers)
+    assert more is not None and dtype is not None
+    twice = builder.op("Mul", [builder.op("Squeeze", [more]), builder.scalar(2)])
+    row, longer = (
+        builder.arange(builder.op("Add", [twice, builder.scalar(count)])) for count in (1, 2)
+    )
+    product = builder.op("Mul", [row, longer])
+    zero = builder.op("Gather", [product, builder.scalar(0)])
+    if dtype != ir.DataType.INT64:
+        zero = builder.op("Cast", [zero], {"to": int(dtype)})
+    return [builder.op("Sub", [numbers, zero])]

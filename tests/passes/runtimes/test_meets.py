@@ -14,6 +14,7 @@ from passes.runtimes.defects import (
     integers,
     matrix_products,
     quantized,
+    quotients,
     rearranged,
     reshapes,
 )
@@ -31,8 +32,11 @@ g (float[N,3] x, string[A,B] t, string[] u, float[2,3] f, float[] a, int64[K] k,
  int64 far = {4294967296}, int64 farther = {8589934592}, int64 near = {4294967295}, int64 five = {5},
  int64[2] fars = {4294967296, 4294967296}, int64 below = {-4294967297}, int64[2] some = {1, 2},
  int64[2] none = {1, 0}, int64[2] less = {1, -1}, float[3] three = {1, 2, 3}, float[1] single = {1},
- float[2,3] grid = {1, 2, 3, 4, 5, 6}, uint8 point = {3}> { %s }"""
+ float[2,3] grid = {1, 2, 3, 4, 5, 6}, uint8 point = {3},
+ float[3] halves = {2, 0.5, -8}, float[2] flags = {0, 1}> { %s }"""
 Meets = Callable[[ir.Node, Types], bool]
+FLAGS = "s = Shape (k) c = Less (k, ni) n = Cast <to = 7> (c) r = ReduceSum (n)"
+SIZES = "nf = Cast <to = 1> (ni) mf = Cast <to = 1> (nj) c = Equal (ni, nj)"
 PLACES = "i = NonZero (x) j = Reshape (i, all) "
 FROM_A_SHAPE = (
     *(f"r = {op} (k, s)" for op in ("Add", "Div", "Mul", "Sub", "Concat <axis = 0>")),
@@ -313,6 +317,51 @@ CASES: list[tuple[Meets, str, bool]] = [
     (
         quantized.is_quantized_by_computed_rows,
         "y = QuantizeLinear <precision = 1> (q, scales)",
+        False,
+    ),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, r) y = Reshape (k, e)", True),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (r, s) y = Reshape (k, e)", True),
+    # Fewer than there are, another shape of as many, and what holds no numbers.
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Sub (s, r) y = Reshape (k, e)", False),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, ni) y = Reshape (k, e)", False),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, n) y = Reshape (k, e)", False),
+    (
+        reshapes.fails_by_its_size,
+        f"{FLAGS} rn = ReduceSum (k) e = Add (s, rn) y = Reshape (k, e)",
+        False,
+    ),
+    (reshapes.fails_by_its_size, f"{FLAGS} e = Add (s, r) y = Reshape (w, e)", False),
+    (
+        reshapes.fails_by_its_size,
+        f"{FLAGS} z = Shape (a) e = Add (z, r) y = Reshape (a, e)",
+        False,
+    ),
+    (
+        reshapes.fails_by_its_size,
+        f"{FLAGS} z = Shape (points) e = Add (z, r) y = Reshape (points, e)",
+        False,
+    ),
+    (reshapes.fails_by_its_size, f"{FLAGS} y = Reshape (k, s)", False),
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (nf, mf)", True),
+    (quotients.is_of_whole_numbers, f"{SIZES} e = Add (nf, three) y = Div (e, mf)", True),
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (three, nf)", True),
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (nf, three)", True),
+    (quotients.is_of_whole_numbers, f"{SIZES} e = Where (c, nf, three) y = Div (e, mf)", True),
+    # What is divided by a power of 2, or is 0 or 1, is rounded once.
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (nf, halves)", False),
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (flags, nf)", False),
+    (quotients.is_of_whole_numbers, f"{SIZES} cf = Cast <to = 1> (c) y = Div (cf, nf)", False),
+    # Pixels, and what is given as floats.
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (nf, one_scale)", False),
+    (quotients.is_of_whole_numbers, f"{SIZES} y = Div (a, nf)", False),
+    (quotients.is_of_whole_numbers, f"{SIZES} e = Add (nf, a) y = Div (e, nf)", False),
+    (quotients.is_of_whole_numbers, f"{SIZES} e = Sqrt (nf) y = Div (e, nf)", False),
+    (quotients.is_of_whole_numbers, "e = Cast <to = 1> (points) y = Div (e, three)", False),
+    # Of another type.
+    (quotients.is_of_whole_numbers, "y = Div (k, k)", False),
+    (
+        quotients.is_of_whole_numbers,
+        "kd = Cast <to = 11> (k) md = Cast <to = 11> (m) y = Div (kd, md)",
         False,
     ),
 ]

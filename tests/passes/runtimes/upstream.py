@@ -17,7 +17,7 @@ import onnx
 import onnxruntime
 import openvino
 
-from rewriter.backends import iree
+from rewriter.backends import iree, tract
 from tests.versions import is_at_least
 
 __all__ = ["PAGES", "Page", "run"]
@@ -92,8 +92,9 @@ def run(
         compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU")
         found: np.ndarray[Any, Any] = next(iter(compiled(feeds).values())).copy()
         return found
-    if runtime == "iree" and not iree.missing():
-        (made,) = iree.open_session(model, None, "cpu").run(feeds).values()
+    backend = {"iree": iree, "tract": tract}.get(runtime)
+    if backend is not None and not backend.missing():
+        (made,) = backend.open_session(model, None, "cpu").run(feeds).values()
         return np.asarray(made)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

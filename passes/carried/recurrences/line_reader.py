@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.common.masks import choice, flag_of
 from passes.carried.common.joined_products import leaves_out_addend, product_alone, scale_of_addend
+from passes.carried.common.masks import choice, flag_of
 from passes.carried.common.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.pattern import added_constant, dependent_values
 from passes.carried.recurrences.bounded import Limits, NumberSpans

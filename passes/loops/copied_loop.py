@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
@@ -15,6 +16,9 @@ from passes.site import MapSite
 from passes.typing import Typings
 
 __all__ = ["CopiedLoop", "copied_loop", "copied_original", "may_be_copied"]
+
+_MOST_BYTES = 4096
+"""So many bytes of weights are copied with a Loop: TensorFlow's loops hold their numbers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +80,8 @@ def copied_original(
         copy; None where it may not be copied.
     """
     (original,) = site.originals
-    if not may_be_copied(original.node, site, typings):
+    may_be = may_be_copied if original.rest is None else _may_be_copied_beside_a_part
+    if not may_be(original.node, site, typings):
         return None
     values: dict[ir.Value, ir.Value | None] = {}
     given = [node for node, _ in original.nodes]
@@ -93,7 +98,29 @@ def _copies(nodes: Sequence[ir.Node], values: dict[ir.Value, ir.Value | None]) -
     for node in copies:
         for graph in graphs_inside(node):
             remove_dead(list(graph))
+            _yield_copies(graph)
+            for value in graph.initializers.values():
+                _own_weights(value)
     return copies
+
+
+def _own_weights(value: ir.Value) -> None:
+    """Give an initializer weights of its own, which carry its name."""
+    assert value.const_value is not None
+    value.const_value = ir.tensor(value.const_value.numpy(), name=value.name)
+
+
+def _yield_copies(graph: ir.Graph) -> None:
+    """Let a body yield copies of what it is handed.
+
+    onnxruntime ends the process on some bodies in branches that yield an input.
+    """
+    for at, value in enumerate(graph.outputs):
+        if value in graph.inputs:
+            node = ir.node("Identity", [value])
+            node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+            graph.append(node)
+            graph.outputs[at] = node.outputs[0]
 
 
 def _empty_sequences(nodes: Sequence[ir.Node]) -> list[ir.Node]:
@@ -107,7 +134,7 @@ def _empty_sequences(nodes: Sequence[ir.Node]) -> list[ir.Node]:
 
 
 def may_be_copied(loop: ir.Node, site: MapSite, typings: Typings) -> bool:
-    """Whether a Loop or Scan may stand in a branch.
+    """Whether a Loop or Scan may stand in a branch as it is.
 
     The initializers of a body would be copied too. onnxruntime ends the process on some bodies in
     branches that yield what they are handed, and refuses a body in which declared dimensions
@@ -117,6 +144,17 @@ def may_be_copied(loop: ir.Node, site: MapSite, typings: Typings) -> bool:
     if any(graph.initializers or set(graph.outputs) & set(graph.inputs) for graph in bodies):
         return False
     return site.body not in typings.contradicted
+
+
+def _may_be_copied_beside_a_part(loop: ir.Node, site: MapSite, typings: Typings) -> bool:
+    """Whether a Loop may stand in a branch where a part of it is left anyway.
+
+    Its weights have to be small.
+    """
+    graphs = graphs_inside(loop)
+    weights = [value.const_value for graph in graphs for value in graph.initializers.values()]
+    size = sum(math.inf if one is None else one.nbytes for one in weights)
+    return size <= _MOST_BYTES and site.body not in typings.contradicted
 
 
 def _reads(node: ir.Node, loop: ir.Node) -> bool:

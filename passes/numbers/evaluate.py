@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
+from passes.numbers.doubtful_reads import are_followed, is_in_range
 from passes.numbers.entry_reads import FLOATS, is_exact
 from passes.numbers.integer_reads import INTEGERS, Numbers, length_of
 from passes.numbers.integer_rules import RULES
@@ -60,6 +61,7 @@ class Evaluator:
         """
         self._typing = typing
         self._inside = inside
+        self._follows = are_followed()
         self.known: dict[ir.Value, Numbers | None] = dict(known or {})
         self.through_floats = False
         self.is_far = False
@@ -195,6 +197,8 @@ class Evaluator:
 
     def is_within(self, position: Linear, size: Linear) -> bool:
         """Whether a position is less than a size, or noted as what it has to be less than."""
+        if not self._follows:
+            return is_in_range(position, size, self.last)
         self.in_range.append((position, size))
         return True
 

@@ -192,7 +192,7 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     if split is None:
         return dim
     if evaluator.rank(split) == 1:
-        return evaluator.dimension(split, 0)
+        return size_along(evaluator, split, 0)
     size, dim_number = evaluator.number(split), None if dim is None else dim.number
     if evaluator.rank(split) != 0 or size is None or not size.number or dim_number is None:
         return None

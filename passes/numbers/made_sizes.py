@@ -28,9 +28,12 @@ def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | 
         tensor: A tensor.
         axis: The axis, from 0.
     """
-    node = made_by(tensor, "Range", "ConstantOfShape", "Expand", "Slice", *_OF_TWO)
+    node = made_by(tensor, "Range", "ConstantOfShape", "Expand", "Slice", "Tile", *_OF_TWO)
     if node is None:
         return None
+    if node.op_type == "Tile":
+        is_one = evaluator.dimension(operand(node, 0), axis) == Linear(1)
+        return number_at(evaluator, operand(node, 1), axis) if is_one else None
     if node.op_type in _OF_TWO:
         return _broadcast(evaluator, node, axis)
     if node.op_type == "Slice":

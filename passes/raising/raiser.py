@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from passes.decisions import Code
+from passes.decisions import Code, Reason
 from passes.graph.drafts import drafting
 from passes.graph.graphs import subgraphs
 from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
+from passes.numbers.doubtful_reads import not_followed
 from passes.promises import FuseOptions
 from passes.raising.flattening import flattened
 from passes.raising.loop_replacer import LoopReplacer
@@ -19,7 +20,7 @@ from passes.raising.sequence_maps import raise_sequence_map
 from passes.raising.split import ways_to_split
 from passes.reading.iterations import is_given
 from passes.reading.loop_reading import LoopReading
-from passes.reading.not_a_map import NotAMapError
+from passes.reading.not_a_map import DoubtfulReadError, NotAMapError
 from passes.sequence_operators import DOMAIN, is_map
 from passes.typing import Typings
 
@@ -142,9 +143,30 @@ class Raiser(LoopReplacer):
         reason = self.kept[node].reasons[0] if node in self.kept else None
         if reason is None or reason.code not in _OF_RECURRENCES:
             return []
+        try:
+            return self._split(node, reason)
+        except DoubtfulReadError:
+            with not_followed(), contextlib.suppress(DoubtfulReadError):
+                return self._split(node, reason)
+        return []
+
+    def _split(self, node: ir.Node, reason: Reason) -> list[LoopReading]:
+        """Split a Loop in the best of the ways that can be.
+
+        Raises:
+            DoubtfulReadError: It cannot be where what one of them reads is followed.
+        """
+        doubtful = None
         for split in ways_to_split(node, self.paths[node], self.typings, self._opset):
-            with drafting() as draft, contextlib.suppress(NotAMapError):
-                return self.replace_by_parts(split, reason, draft)
+            with drafting() as draft:
+                try:
+                    return self.replace_by_parts(split, reason, draft)
+                except DoubtfulReadError as error:
+                    doubtful = error
+                except NotAMapError:
+                    continue
+        if doubtful is not None:
+            raise doubtful
         return []
 
 

@@ -9,14 +9,15 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, skip_identities
+from passes.numbers.doubtful_reads import is_in_range
 from passes.numbers.evaluate import Evaluator
 from passes.numbers.integers import ITERATION, Linear, Quotient, Scalar
-from passes.numbers.number_order import greatest, if_positive, is_nonnegative, least, not_more
+from passes.numbers.number_order import greatest, if_positive, is_nonnegative, least
 from passes.numbers.written_numbers import is_writable
 from passes.reading.cases import values_in_cases
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Iteration
-from passes.reading.not_a_map import NotAMapError
+from passes.reading.not_a_map import DoubtfulReadError, NotAMapError
 from passes.reading.trip_count import TripCount
 from passes.typing.value_types import Typing
 
@@ -73,13 +74,11 @@ def check_range(facts: LoopFacts, trips: TripCount) -> None:
     """Check that the vectors that were read by Slice have all the numbers that were read.
 
     Raises:
-        NotAMapError: A Slice may be empty.
+        DoubtfulReadError: A Slice may be empty.
     """
-    first, last = Linear(), trips.bound - 1
     for position, size in facts.evaluator.in_range:
-        farthest = last if position.coefficient(ITERATION) > 0 else first
-        if not is_nonnegative(not_more(size - 1 - position.replace({ITERATION: farthest}))):
-            raise NotAMapError(Code.NOT_A_MAP, "it may read behind the end of a vector")
+        if not is_in_range(position, size, trips.bound - 1):
+            raise DoubtfulReadError(Code.NOT_A_MAP, "it may read behind the end of a vector")
 
 
 def _given_bounds(iteration: Iteration, outside: Evaluator) -> list[Linear]:

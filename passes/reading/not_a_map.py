@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 
-__all__ = ["NotAMapError", "SpeculationError"]
+__all__ = ["DoubtfulReadError", "NotAMapError", "SpeculationError"]
 
 
 class NotAMapError(Exception):
@@ -33,6 +33,10 @@ class NotAMapError(Exception):
             return Reason(self.code, detail=self.detail, advice=self.advice)
         path = paths.get(self.node) or self.node.name or self.node.op_type
         return Reason(self.code, path, self.node.op_type, self.detail, self.advice)
+
+
+class DoubtfulReadError(NotAMapError):
+    """A number was followed that its vector may not have."""
 
 
 class SpeculationError(NotAMapError):

@@ -15,13 +15,15 @@ from passes.carried.states import with_patterns
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
 from passes.graph.opsets import to_opset_form
+from passes.numbers.doubtful_reads import are_followed, not_followed
 from passes.reading.body import BodyWriter
 from passes.reading.counts import check_range, count_trips
+from passes.reading.cut_numbers import check_bounds
 from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
 from passes.reading.loop_reading import LoopReading
 from passes.reading.needs import Needs
-from passes.reading.not_a_map import NotAMapError, SpeculationError
+from passes.reading.not_a_map import DoubtfulReadError, NotAMapError, SpeculationError
 from passes.reading.stages import Stage, Whole
 from passes.reading.trip_count import TripCount
 from passes.reading.types import type_body
@@ -88,6 +90,26 @@ def read_loop(
     Raises:
         NotAMapError: It is no map.
     """
+    try:
+        return _read_loop(node, graph, path, typings, model, opset, check)
+    except DoubtfulReadError as error:
+        with not_followed():
+            try:
+                return _read_loop(node, graph, path, typings, model, opset, check)
+            except NotAMapError:
+                raise error from None
+
+
+def _read_loop(
+    node: ir.Node,
+    graph: ir.Graph,
+    path: str,
+    typings: Typings,
+    model: ir.Model,
+    opset: int,
+    check: GuardCheck | None,
+) -> LoopReading:
+    """Read a Loop or Scan; see `read_loop`."""
     apart: set[ir.Node] = set()
     while True:
         try:
@@ -205,6 +227,8 @@ def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> L
     to_opset_form([*body], opset)
     type_body(body, writer.typings, model, writer.trips.bound - 1)
     writer.speculated.check(writer.typings.proven)
+    if not are_followed():
+        check_bounds(body, writer.typings.proven)
     return found
 
 

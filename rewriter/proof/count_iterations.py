@@ -8,14 +8,31 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from passes.graph.graphs import is_default_domain, subgraphs
+from passes.graph.graphs import all_graphs, constant_value, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
 from rewriter.model_files import models
 
-__all__ = ["ITERATIONS", "with_iterations"]
+__all__ = ["ITERATIONS", "may_iterate", "with_iterations"]
 
 ITERATIONS = "seqmap.iterations"
 """The name of the output that tells."""
+
+
+def may_iterate(source: models.AnyModel) -> bool:
+    """Whether a model holds a map or a loop whose body may run, for all that is known."""
+    nodes = (node for graph in all_graphs(models.take(source).model) for node in graph)
+    return any(
+        node.op_type in ("SequenceMap", "Scan")
+        or (node.op_type == "Loop" and not _never_begins(node))
+        for node in nodes
+    )
+
+
+def _never_begins(loop: ir.Node) -> bool:
+    """Whether a constant says that a Loop has no first iteration."""
+    condition = loop.inputs[1] if len(loop.inputs) > 1 else None
+    known = None if condition is None else constant_value(condition)
+    return known is not None and not known.any()
 
 
 def with_iterations(source: models.AnyModel) -> ir.Model:

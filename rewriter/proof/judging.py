@@ -14,7 +14,7 @@ from rewriter.proof.again import Again
 from rewriter.proof.budget import Allowance, Budget
 from rewriter.proof.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
 from rewriter.proof.compare import Difference, as_known, compare
-from rewriter.proof.count_iterations import ITERATIONS, with_iterations
+from rewriter.proof.count_iterations import ITERATIONS, may_iterate, with_iterations
 from rewriter.proof.engines import (
     Engine,
     Outcome,
@@ -83,7 +83,7 @@ class Judge:
             )
         )
         self._holds_loops = holds_any(before, ("Loop", "Scan"))
-        self._iterates = self._holds_loops or holds_any(before, ("SequenceMap",))
+        self._iterates = may_iterate(before)
         self._last: tuple[Feed, Expected] | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import time
@@ -119,12 +120,22 @@ def _timed(
         sessions: The model as given, if it runs, and the rewritten one.
         clock: Runs them.
         on_size: Called before each size with a few words.
+
+    Raises:
+        RewriteError: The model runs at no size, or not at one that was asked for.
     """
     rows: list[BenchRow] = []
+    refused: RewriteError | None = None
     for size in wanted:
         if on_size is not None:
             on_size(f"at {size:,}")
-        feed, actual = draw(size)
+        try:
+            feed, actual = draw(size)
+        except RewriteError as error:
+            if clock.is_asked:
+                raise
+            refused = error
+            continue
         if rows and actual == rows[-1].size:
             break  # all shapes are fixed
         if rows and clock.is_over(rows[-1], actual):
@@ -132,6 +143,8 @@ def _timed(
         medians, count = clock.medians(sessions, feed)
         given = medians[0] if len(sessions) > 1 else None
         rows.append(BenchRow(actual, given, medians[-1], count, drawn_text(feed)))
+    if not rows and refused is not None:
+        raise refused
     return rows, False
 
 
@@ -221,7 +234,8 @@ def _drawn(maker: FeedMaker, dimension: str, sessions: Sequence[Session]) -> _Dr
             "inputs that it accepts with --inputs"
         )
 
-    draw(2)
+    with contextlib.suppress(RewriteError):  # each size says by itself what it refuses
+        draw(2)
     return draw
 
 
@@ -230,17 +244,18 @@ class _Clock:
 
     Attributes:
         repeats: How many pairs are run at most.
+        is_asked: Whether the sizes were asked for.
     """
 
     def __init__(self, seconds: float, sizes: int, repeats: int, *, is_asked: bool) -> None:
         self.repeats = repeats
         self._share = seconds / sizes
         self._end = time.perf_counter() + seconds
-        self._is_asked = is_asked
+        self.is_asked = is_asked
 
     def is_over(self, last: BenchRow, size: int) -> bool:
         """Return whether a size would take more than is left; it may grow with the square."""
-        if self._is_asked:
+        if self.is_asked:
             return False
         pair = (last.after_ms + (last.before_ms or 0.0)) / 1e3
         growth = (size / max(last.size, 1)) ** 2 if last.size else 1.0

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.common.joined_products import leaves_out_addend, product_alone, scale_of_addend
 from passes.carried.common.masks import choice, flag_of
 from passes.carried.common.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.pattern import added_constant, dependent_values
@@ -80,7 +81,9 @@ class LineReader(BranchReader):
         selection = find_selection(value, graph)
         if selection is not None:
             return self._chosen(selection, depth - 1)
-        node = made_by(value, "Add", "Mul", "Neg", "Sub", "Sum", body=graph)
+        node = made_by(value, "Add", "Gemm", "Mul", "Neg", "Sub", "Sum", body=graph)
+        if node is not None and node.op_type == "Gemm":
+            return self._joined(node, depth - 1)
         given = [] if node is None else operands(node)
         if node is None or len(given) > 2:
             return None
@@ -106,6 +109,19 @@ class LineReader(BranchReader):
             case "Sub", [one, other]:
                 return self._of_both(one, self._negated(other))
         return None
+
+    def _joined(self, node: ir.Node, depth: int) -> Line | None:
+        """Return a line that Gemm joins to a product, None where it does something else."""
+        *factors, addend = operands(node)
+        line = self.read(addend, depth) if len(factors) == 2 else None
+        if line is None or self.branches or not self._are_free(factors):
+            return None
+        if self._dtype in INTEGERS or leaves_out_addend(node):
+            return None
+        scale, product = scale_of_addend(node, self._dtype), product_alone(node)
+        self.nodes += [product] if scale is None else [product, scale]
+        scaled = line if scale is None else self._product(line, scale.outputs[0])
+        return None if scaled is None else self._total(scaled, product.outputs[0])
 
     def _are_free(self, values: list[ir.Value]) -> bool:
         """Whether values depend neither on the carried value nor on what depends on it."""

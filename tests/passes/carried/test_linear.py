@@ -181,6 +181,25 @@ def test_one_number_is_a_state_too() -> None:
     assert found.loops == 0
 
 
+JOINED = {
+    "as_it_is": "m = Mul (most, s)  s2 = Gemm <alpha = 0.5, transB = 1> (u, square, m)",
+    "scaled": "s2 = Gemm <beta = -0.5> (u, square, s)",
+    "scaled_twice": "m = Sub (e, s)  s2 = Gemm <beta = 0.5> (u, square, m)",
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", JOINED)
+def test_a_product_that_gemm_joins_to_the_state(name: str, dialect: str) -> None:
+    rows = "row = Unsqueeze (b, zero1)  square = Concat <axis = 0> (row, row, row, row)"
+    body, state = f"u = Unsqueeze (e, zero1)  {JOINED[name]}  y = Identity (s2)", "float[1,4]"
+    text = loop(dialect, state, body, "row", collected=state, prepare=f"{rows}  {PREPARE}")
+    _found(model(text), dialect)
+    found = _found(model(text), dialect, lacks=("If", "Loop", "Scan"))
+    assert not {"If", "Loop", "Scan"} & found.operators.keys()
+
+
 @pytest.mark.quick
 def test_many_rows_that_decay_to_nothing() -> None:
     """A product of all factors is 0 long before the end, and an infinity stays one."""
@@ -203,6 +222,11 @@ NEAR = {
         s2 = Where (l, u, e)""",
     "chosen_by_itself": "m = Mul (most, s)  u = Where (pe, m, e)  h = Mul (u, s)  s2 = Add (h, e)",
     "divided": "m = Div (e, s)  s2 = Add (m, e)",
+    "joined_to_a_product_by_0": """l = Unsqueeze (s, zero1)  q = Unsqueeze (e, zero1)
+        h = Concat <axis = 0> (q, q, q, q)  m = Gemm <beta = 0.0> (q, h, l)
+        s2 = Squeeze (m, zero1)""",
+    "multiplied_by_a_matrix": """l = Unsqueeze (s, zero1)  h = Concat <axis = 0> (l, l, l, l)
+        m = Gemm (l, h, e)  s2 = Squeeze (m, zero1)""",
     "a_product_of_matrices": """l = Unsqueeze (s, zero1)  h = Concat <axis = 0> (l, l, l, l)
         m = MatMul (s, h)  s2 = Add (m, e)""",
 }

@@ -97,6 +97,12 @@ PIECES: dict[str, tuple[str, int | str | None]] = {
     "of no rows": ("y = SplitToSequence (w, zero)", None),
     "of as many as are fed": ("y = SplitToSequence (w, k)", None),
     "of so many of any number": ("y = SplitToSequence (x, two)", None),
+    "of nearly equal sizes, as torch.tensor_split writes them": (
+        """s = Shape (x) n = Gather (s, at0) large = Mod (n, two1) small = Sub (two1, large)
+        d = Div (n, two1) v = Add (d, at1) a = Tile (v, large) b = Tile (d, small)
+        c = Concat <axis = 0> (a, b) y = SplitToSequence (x, c)""",
+        2,
+    ),
     "tensors": ("y = SequenceConstruct (x, z)", 2),
     "one for each": (
         "y = SequenceMap (q) <body = b (float[B] e) => (float[B] o) { o = Neg (e) }>",

@@ -38,6 +38,9 @@ CASES = {
         None,
     ),
     "an expanded vector": ("t = Expand (wide, both)", "one", None),
+    "a repeated number": ("t = Tile (two, rows)", "zero", "rows"),
+    "a repeated row": ("one2 = Unsqueeze (wide, zero) t = Tile (one2, both)", "zero", "columns"),
+    "repeated numbers": ("t = Tile (wide, rows)", "zero", None),
     "what is turned": ("t = Transpose <perm = [1, 0]> (x)", "one", "rows"),
     "what is turned over": ("t = Transpose (x)", "zero", "columns"),
 }

@@ -91,14 +91,28 @@ def test_rows_of_another_tensor_may_be_fewer() -> None:
     text = text.replace("float[5] ", "float[5,4] ").replace("places, u)", "places, row)")
     before = model(text.replace("int32[K] k", "int32[K] k, float[M,4] w"), 18)
     found = read(before)
-    assert found.loops == 1
-    feeds = [{**_feed(3, n), "w": rows(n, 4), "h": rows(5, 4, seed=1)} for n in (2, 3)]
-    assert same(before, found.model, *feeds) == 2
+    assert found.loops == 0
+
+    def feed(numbers: int, rows_: int) -> dict[str, np.ndarray]:
+        return {**_feed(3, numbers), "w": rows(rows_, 4), "h": rows(5, 4, seed=1)}
+
+    pairs = ((2, 2), (3, 3), (0, 0), (4, 3))
+    assert same(before, found.model, *(feed(*pair) for pair in pairs)) == len(pairs)
+    for one in (before, found.model):
+        for pair in ((2, 3), (3, 2), (0, 1)):
+            with pytest.raises(BackendError):
+                open_session(one).run(feed(*pair))
 
 
 def test_nothing_behind_a_row_is_not_one_row() -> None:
     text = TEXT.replace("PLACES", CASES["places of all of a row of its own"])
     text = text.replace("(one_row, zero1, many", "(one_row, one1, many")
     text = text.replace("float[5] ", "float[5,4] ").replace("places, u)", "places, row)")
-    found = read(model(text, 18))
-    assert found.loops == 1
+    before = model(text, 18)
+    found = read(before)
+    feeds = [{**_feed(3, n), "h": rows(5, 4, seed=1)} for n in (0, 2, 3)]
+    assert same(before, found.model, *feeds) == 1
+    for feed in feeds[1:]:
+        for one in (before, found.model):
+            with pytest.raises(BackendError):
+                open_session(one).run(feed)

@@ -385,13 +385,29 @@ def test_the_map_behind_may_ask_how_many_iterations_there_were() -> None:
     same(before, found.model, *map(feeds, LENGTHS))
 
 
-def test_auto_runs_very_few_iterations_of_many_operators_in_the_loop_as_given() -> None:
+def _with_many_operators() -> str:
     front, behind = (
         "  ".join(f"{name}{n + 1} = Sin ({name}{n})" for n in range(20)) for name in ("a", "o")
     )
     body = f"""a0 = MatMul (e, wt)  {front}  v = Add (a20, e)  {CELL}
             o0 = MatMul (s2, wt)  {behind}  y = Relu (o20)"""
-    before = model(Split(body, ()).text("counted"))
+    return Split(body, ()).text("counted")
+
+
+def _with_own_numbers(count: int) -> str:
+    """Let the body hold so many numbers of its own, and hand on its condition as it is."""
+    text = _with_many_operators().replace("go = Identity (cond)", "")
+    old = "=> (bool go, float[4] s2, float[4] y) {"
+    assert old in text
+    numbers = ", ".join(["0.5"] * count)
+    own = f"=> (bool cond, float[4] s2, float[4] y) <float[{count // 4},4] own = {{{numbers}}}> {{"
+    more = "own1 = ReduceMax <keepdims = 0> (own)  y = Add (y0, own1)"
+    return text.replace(old, own).replace("y = Relu (o20)", f"y0 = Relu (o20)  {more}")
+
+
+@pytest.mark.parametrize("text", [_with_many_operators(), _with_own_numbers(4)])
+def test_auto_runs_very_few_iterations_of_many_operators_in_the_loop_as_given(text: str) -> None:
+    before = model(text)
     found = read(before, auto=True)
     (decision,) = found.decisions
     assert decision.verdict is Verdict.FISSIONED
@@ -399,6 +415,13 @@ def test_auto_runs_very_few_iterations_of_many_operators_in_the_loop_as_given() 
     note = "up to 1 iteration runs in the Loop as given, which is faster"
     assert note in decision.notes
     assert found.loops == 2
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_a_loop_with_large_weights_of_its_own_is_not_copied() -> None:
+    before = model(_with_own_numbers(2000))
+    found = read(before, auto=True)
+    assert (found.decisions[0].verdict, found.loops) == (Verdict.FISSIONED, 1)
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 

@@ -512,6 +512,17 @@ FED = {"xs": [np.ones((7, 11), np.float32)]}
 
 
 class TestBodiesThatNeverRan:
+    @pytest.mark.parametrize(("begins", "verified"), [(0, 4), (1, 0)])
+    def test_a_loop_that_never_begins_has_nothing_to_prove(self, begins, verified):
+        given = model(
+            "(float[3] x) => (float[3] r)",
+            f"go = Constant <value = bool {{{begins}}}> ()  m = Constant <value = int64 {{0}}> ()"
+            "r = Loop <body = b (int64 i, bool c, float[3] s) => (bool c, float[3] s2)"
+            "{ s2 = Sin (s) }> (m, go, x)",
+        )
+        check = validate(given, given, cases=4)
+        assert check.verified == verified
+
     @pytest.mark.parametrize("custom", [False, True], ids=["evaluator", "onnxruntime"])
     def test_the_empty_sequence_alone_proves_nothing(self, custom):
         given = ONE_SHAPE

@@ -275,6 +275,20 @@ class TestPython:
         found = rewriter.bench(write(tmp_path / "m.onnx", text), sizes=[1, 16], repeats=1)
         assert [row.size for row in found.rows] == [1]
 
+    def test_sizes_that_are_too_small_are_left_out_unless_they_are_asked_for(
+        self, tmp_path: Path
+    ) -> None:
+        text = HEADER + (
+            "agraph (float[B,2] x) => (float[2] y) {"
+            " third = Constant <value = int64 {2}> () y = Gather (x, third) }"
+        )
+        path = write(tmp_path / "m.onnx", text)
+        assert [row.size for row in rewriter.bench(path, repeats=1).rows] == [16, 256, 4096]
+        with pytest.raises(rewriter.RewriteError, match="drawn for size 1"):
+            rewriter.bench(path, sizes=[1, 16], repeats=1)
+        with pytest.raises(rewriter.RewriteError, match="drawn for size"):
+            rewriter.bench(write(tmp_path / "m.onnx", text.replace("{2}", "{9999}")), repeats=1)
+
     def test_what_would_end_the_process_is_tried_in_another(self, tmp_path: Path) -> None:
         found = rewriter.bench(write(tmp_path / "m.onnx", FRAMES), sizes=[1, 2], repeats=1)
         assert [row.size for row in found.rows] == [1, 2]

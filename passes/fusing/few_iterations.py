@@ -27,6 +27,7 @@ from passes.graph.graphs import is_operator, is_used, reads_of, walk_nodes
 from passes.graph.made import operand
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
+from passes.loops.copies import load_slowly
 from passes.loops.iteration_chain import ChainResult, IterationChain
 from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
@@ -41,9 +42,6 @@ _DEAR = 14.0
 
 _QUESTIONS = 6
 """What asks for the number of iterations costs as much as so many operators: an If as two."""
-
-_MOST_COPIED, _MOST_NODES = 8, 300
-"""So many iterations may have a copy of the body each, and so many nodes the copies in all."""
 
 
 def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
@@ -102,13 +100,13 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
 def _copies(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return how many iterations have a copy of the body each, 0 where these were too many nodes.
 
-    These are those for which the batched form behind a question is not as fast as it has to be, as
-    far as copies may go, but one at least: none at all are asked for with it.
+    These are those for which the batched form behind a question is not as fast as it has to be,
+    but one at least: none at all are asked for with it.
     """
     (original,) = plans[0].site.originals
-    copies = min(max(_needed(plans, behind, facts), 1), _MOST_COPIED)
+    copies = max(_needed(plans, behind, facts), 1)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
-    return copies if copies * nodes <= _MOST_NODES else 0
+    return 0 if load_slowly(copies, nodes) else copies
 
 
 def _needed(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:

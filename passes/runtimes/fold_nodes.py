@@ -1,4 +1,4 @@
-"""Constants in the place of small numbers that onnxruntime would compute when it loads a model."""
+"""Folds what onnxruntime folds when it loads a model: small constants, nodes that do nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain, is_operator, subgraphs
+from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.runtimes.sidestep import OthersPass
 from passes.runtimes.types import Types
 
-__all__ = ["FoldConstantsPass"]
+__all__ = ["FoldNodesPass"]
 
 _MOST = 64
 """So many numbers at most become a constant."""
@@ -24,16 +24,24 @@ _MOST = 64
 _RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that keep all numbers in their order."""
 
+_FOLDED = (
+    *("Add", "Cast", "Concat", "ConstantOfShape", "Div", "Expand", "Gather", "Identity", "Max"),
+    *("Min", "Mul", "Range", "Shape", "Size", "Slice", "Sub", "Where", *_RESHAPES),
+)
+"""Operators that compute shapes and places, or nothing."""
+
 _NUMBERS = {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64}
 
 
-class FoldConstantsPass(OthersPass):
-    """Compute what is the same in every run, and leave out casts to the type that is there.
+class FoldNodesPass(OthersPass):
+    """Compute what is the same in every run, and leave out nodes that yield their operand.
 
     onnxruntime does so when it loads a model, and goes over all of its nodes once more where it
     has changed one. What the model's author wrote in place stays. Conditions stay, too: one that
     is constant decides an If when the model is loaded.
     """
+
+    only_for = (_FOLDED,)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
@@ -42,38 +50,37 @@ class FoldConstantsPass(OthersPass):
             return ir.passes.PassResult(model, False)
         modified = make_names_unique(model)
         types = Types(model, self._kept)
-        casts = [node for node in nodes if _keeps_type(node, types)]
+        idle = [node for node in nodes if _yields_operand(node, types)]
         arrays = {
             node: array
             for node in nodes
             if (array := _array(node.outputs[0], types)) is not None and array.size <= _MOST
         }
-        for node in casts:
+        for node in idle:
             if node not in arrays:
                 node.outputs[0].replace_all_uses_with(operand(node, 0))
         constants: dict[tuple[object, ...], ir.Value] = {}
         for node, array in arrays.items():
             _replace(node, array, set(arrays), constants)
-        remove_dead([*casts, *arrays])
+        remove_dead([*idle, *arrays])
         if self._kept is not None:
             self._kept.enter(
                 [made for v in constants.values() if (made := v.producer()) is not None], model
             )
-        return ir.passes.PassResult(model, modified or bool(casts) or bool(arrays))
+        return ir.passes.PassResult(model, modified or bool(idle) or bool(arrays))
 
 
 def _may_go(node: ir.Node) -> bool:
     """Whether a node yields one value that only nodes read."""
-    if not is_default_domain(node) or is_operator(node, "Constant") or len(node.outputs) != 1:
-        return False
-    return not node.outputs[0].is_graph_output() and next(iter(subgraphs(node)), None) is None
+    return is_operator(node, _FOLDED) and not node.outputs[0].is_graph_output()
 
 
-def _keeps_type(node: ir.Node, types: Types) -> bool:
-    """Whether a node casts to the type that its operand has."""
-    if not is_operator(node, "Cast"):
-        return False
-    return types.dtype(operand(node, 0)) == node.attributes["to"].as_int()
+def _yields_operand(node: ir.Node, types: Types) -> bool:
+    """Whether a node is an Identity, or casts to the type that its operand has."""
+    if is_operator(node, "Identity"):
+        return True
+    is_cast = is_operator(node, "Cast")
+    return is_cast and types.dtype(operand(node, 0)) == node.attributes["to"].as_int()
 
 
 def _array(value: ir.Value, types: Types) -> np.ndarray | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -49,6 +49,7 @@ from passes.fusing.measured_costs import (
     WRITTEN,
 )
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
+from passes.graph.made import that_run
 from passes.loops.forms import Form, OutputPlan
 from passes.maps.element_source import ElementSource
 from passes.site import MapSite
@@ -186,8 +187,8 @@ def cost_of_given(loop: ir.Node) -> Cost:
     """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
     bodies = [graph for _, graph in subgraphs(loop)]
     heavy = sum(node.op_type in HEAVY for body in bodies for node in walk_nodes(body))
-    each = PER_ITERATION + KERNEL * sum(map(_count, bodies)) + HEAVY_STARTED * heavy
-    return Cost(0.0, each)
+    count = sum(_count(body, kept=that_run) for body in bodies)
+    return Cost(0.0, PER_ITERATION + KERNEL * count + HEAVY_STARTED * heavy)
 
 
 def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
@@ -248,11 +249,13 @@ def _read(source: ElementSource) -> float:
     return READ.get(source.read_kind, 0.0)
 
 
-def _count(nodes: Iterable[ir.Node]) -> int:
+def _count(
+    nodes: Iterable[ir.Node], kept: Callable[[Iterable[ir.Node]], Iterable[ir.Node]] = iter
+) -> int:
     """Return how many nodes run, those inside of others too; of an If the longer branch."""
     count = 0
-    for node in nodes:
-        inner = [_count(graph) for _, graph in subgraphs(node)]
+    for node in kept(nodes):
+        inner = [_count(graph, kept) for _, graph in subgraphs(node)]
         if node.op_type != "Constant":
             count += 1 + (max if node.op_type == "If" else sum)(inner)
     return count

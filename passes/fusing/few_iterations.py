@@ -23,10 +23,11 @@ from passes.fusing.loop_beside import FewIterations, LoopCopy
 from passes.fusing.measured_costs import WRITTEN
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import is_operator, is_used, reads_of, walk_nodes
-from passes.graph.made import operand
+from passes.graph.graphs import is_operator, is_used, walk_nodes
+from passes.graph.made import operand, that_run
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
+from passes.loops.copies import load_slowly
 from passes.loops.iteration_chain import ChainResult, IterationChain
 from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
@@ -34,16 +35,14 @@ from passes.site import MapSite, Original
 __all__ = ["few_iterations"]
 
 _FEWEST = 4
-"""Fewer iterations are not worth a Loop that is left, where more are asked for anyway."""
+"""Fewer iterations are not worth a Loop that is left, where more are asked for anyway, unless what
+takes its place is dear without iterations, too."""
 
 _DEAR = 14.0
 """So many microseconds are worth a question; for fewer it costs what it saves."""
 
 _QUESTIONS = 6
 """What asks for the number of iterations costs as much as so many operators: an If as two."""
-
-_MOST_COPIED, _MOST_NODES = 8, 300
-"""So many iterations may have a copy of the body each, and so many nodes the copies in all."""
 
 
 def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
@@ -70,7 +69,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         return None
     if not facts.runs_once(site.graph):
         return None
-    behind = _not_folded([node for node in original.written if not is_map(node)])
+    behind = that_run([node for node in original.written if not is_map(node)])
     asks = limits or original.few or any(node.op_type == "If" for node in behind)
     if not asks and (is_known or not _is_dear(plans, behind, facts)):
         return None
@@ -102,13 +101,13 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
 def _copies(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return how many iterations have a copy of the body each, 0 where these were too many nodes.
 
-    These are those for which the batched form behind a question is not as fast as it has to be, as
-    far as copies may go, but one at least: none at all are asked for with it.
+    These are those for which the batched form behind a question is not as fast as it has to be,
+    but one at least: none at all are asked for with it.
     """
     (original,) = plans[0].site.originals
-    copies = min(max(_needed(plans, behind, facts), 1), _MOST_COPIED)
+    copies = max(_needed(plans, behind, facts), 1)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
-    return copies if copies * nodes <= _MOST_NODES else 0
+    return 0 if load_slowly(copies, nodes) else copies
 
 
 def _needed(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
@@ -172,15 +171,6 @@ def _joins(node: ir.Node, values: ir.Value) -> bool:
     return is_beside and is_operator(node, "ConcatFromSequence")
 
 
-def _not_folded(nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return the nodes that read something else than constants, which runtimes fold."""
-    folded: set[ir.Node | None] = set()
-    for node in nodes:
-        if all(v.is_initializer() or v.producer() in folded for v in reads_of(node)):
-            folded.add(node)
-    return [node for node in nodes if node not in folded]
-
-
 def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> bool:
     """Whether very many operators take the place of a Loop that yields tensors."""
     if _read(plans[0].site.originals[0], facts) is None:
@@ -191,8 +181,10 @@ def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: Fusi
 def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return up to how many iterations the Loop as given is faster, 0 for too few to ask."""
     told = max(plan.choice.few for plan in plans) or plans[0].site.originals[0].few
-    given = cost_of_given(plans[0].site.originals[0].node)
-    few = told or _cost(plans, behind, facts).pays_from(given) or 0
+    given, cost = cost_of_given(plans[0].site.originals[0].node), _cost(plans, behind, facts)
+    few = told or cost.pays_from(given) or 0
+    if few <= _FEWEST and cost.fixed >= _DEAR:
+        return max(_needed(plans, behind, facts), 1)
     return few if few > _FEWEST else 0
 
 

@@ -6,12 +6,12 @@ ONNX's checker has seen the model: the operands that an operator requires are th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.graphs import constant_value, is_default_domain, is_operator, reads_of
 from passes.graph.scopes import Scope, stands_in
 from passes.graph.whole_slices import takes_all
 
@@ -29,6 +29,7 @@ __all__ = [
     "shaped",
     "skip_identities",
     "takes_whole_shape",
+    "that_run",
     "through",
 ]
 
@@ -215,3 +216,21 @@ _OF_FLAGS = frozenset(
     | {"Not", "Or", "Xor"}
 )
 """Operators whose results are booleans."""
+
+
+def that_run(nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    """Return the nodes that runtimes run: they fold what reads constants alone, and Identities."""
+    nodes, folded = list(nodes), set[ir.Node | None]()
+    for node in nodes:
+        if is_operator(node, "Constant") or all(_is_folded(v, folded) for v in reads_of(node)):
+            folded.add(node)
+    return [node for node in nodes if node not in folded and not _hands_on(node)]
+
+
+def _hands_on(node: ir.Node) -> bool:
+    return is_operator(node, "Identity") and not node.outputs[0].is_graph_output()
+
+
+def _is_folded(value: ir.Value, folded: Collection[ir.Node | None]) -> bool:
+    made = value.producer()
+    return value.is_initializer() or made in folded or is_operator(made, "Constant")

@@ -27,7 +27,6 @@ from passes.graph.graphs import is_operator, is_used, walk_nodes
 from passes.graph.made import operand, that_run
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
-from passes.loops.copies import load_slowly
 from passes.loops.iteration_chain import ChainResult, IterationChain
 from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
@@ -35,14 +34,16 @@ from passes.site import MapSite, Original
 __all__ = ["few_iterations"]
 
 _FEWEST = 4
-"""Fewer iterations are not worth a Loop that is left, where more are asked for anyway, unless what
-takes its place is dear without iterations, too."""
+"""Fewer iterations are not worth a Loop that is left, where more are asked for anyway."""
 
 _DEAR = 14.0
 """So many microseconds are worth a question; for fewer it costs what it saves."""
 
 _QUESTIONS = 6
 """What asks for the number of iterations costs as much as so many operators: an If as two."""
+
+_MOST_COPIED, _MOST_NODES = 8, 300
+"""So many iterations may have a copy of the body each, and so many nodes the copies in all."""
 
 
 def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
@@ -101,13 +102,13 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
 def _copies(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return how many iterations have a copy of the body each, 0 where these were too many nodes.
 
-    These are those for which the batched form behind a question is not as fast as it has to be,
-    but one at least: none at all are asked for with it.
+    These are those for which the batched form behind a question is not as fast as it has to be, as
+    far as copies may go, but one at least: none at all are asked for with it.
     """
     (original,) = plans[0].site.originals
-    copies = max(_needed(plans, behind, facts), 1)
+    copies = min(max(_needed(plans, behind, facts), 1), _MOST_COPIED)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
-    return 0 if load_slowly(copies, nodes) else copies
+    return copies if copies * nodes <= _MOST_NODES else 0
 
 
 def _needed(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
@@ -181,10 +182,8 @@ def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: Fusi
 def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:
     """Return up to how many iterations the Loop as given is faster, 0 for too few to ask."""
     told = max(plan.choice.few for plan in plans) or plans[0].site.originals[0].few
-    given, cost = cost_of_given(plans[0].site.originals[0].node), _cost(plans, behind, facts)
-    few = told or cost.pays_from(given) or 0
-    if few <= _FEWEST and cost.fixed >= _DEAR:
-        return max(_needed(plans, behind, facts), 1)
+    given = cost_of_given(plans[0].site.originals[0].node)
+    few = told or _cost(plans, behind, facts).pays_from(given) or 0
     return few if few > _FEWEST else 0
 
 

@@ -11,7 +11,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.measured_costs import MOST_NUMBERS, USUAL
 from passes.graph.graphs import walk_nodes
-from passes.loops.copies import load_slowly
+from passes.loops.copies import FEW_NODES
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
@@ -35,6 +35,10 @@ _FEWEST = 2
 
 _FEW_FOR_STEPS = 26
 """Up to so many samples of different length it is faster to go through them one by one."""
+
+_MOST_COPIED, _MOST_NODES = 8, 200
+"""So many copies of a body there may be, and so many nodes they may hold in all: fewer where a
+loop is left anyway."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,29 +158,41 @@ def few_without_guard(
     if plain.is_packed and any(node.op_type in ("Loop", "Scan") for node in nodes):
         few = max(few, _FEW_FOR_STEPS)
     elif copied is not None:
-        is_copied = copied > 0 and not load_slowly(copied, _nodes(site))
-        return FormChoice({None: plain}, copied, is_copied=is_copied)
+        is_large = copied * _nodes(site) > FEW_NODES and _has_loop_beside(site, plain)
+        return FormChoice({None: plain}, copied, is_copied=copied > 0 and not is_large)
     return FormChoice({None: plain}, few if few > _FEWEST else 0)
 
 
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
-    """Return how many samples are run by copies of the body, or by a loop where those are many.
+    """Return how many samples are run by copies of the body so that no loop is needed.
 
     Where operators behind the map compute what a Loop carried, they run for few samples too:
     another If is slower for two samples than copies gain for one, unless the map is dear.
 
     Returns:
-        The number, 0 if none need be; None for elements of a sequence, which a loop reads best.
+        The number, 0 if none need be or the body is too large; None for elements of a sequence,
+        which a loop reads best.
     """
     if site.sequences:
         return None
     if any(one.patterns for one in site.originals) and cost.of(2) < as_loop.of(2) + _DEAR:
         return 0
-    return cost.stands_from(as_loop) - 1
+    needed = cost.stands_from(as_loop) - 1
+    return min(needed, _MOST_COPIED, _MOST_NODES // max(_nodes(site), 1))
 
 
 def _nodes(site: MapSite) -> int:
     return sum(node.op_type != "Constant" for node in walk_nodes(site.body))
+
+
+def _has_loop_beside(site: MapSite, plain: FusedBody) -> bool:
+    """Whether a loop is left for what a limit does not hold of; it may run few samples, too.
+
+    Operators behind the map, which compute what a Loop carried or read sizes of no samples too,
+    may do without one.
+    """
+    is_read_behind = any(one.patterns or one.needs_sizes for one in site.originals)
+    return bool(plain.walk.limits) and not is_read_behind
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

@@ -17,16 +17,12 @@ from passes.graph.splice import remove_dead, splice
 from passes.numbers.folding import Folder
 from passes.typing import Typing, type_values
 
-__all__ = ["FEW_NODES", "Copies", "constants_apart", "load_slowly", "settle", "weight_of"]
+__all__ = ["FEW_NODES", "Copies", "constants_apart", "settle", "weight_of"]
 
 FEW_NODES = 64
 """A map or a Loop becomes so many nodes at most where nothing asks for it. One costs some 0.6 us
 where it is run and a step of a Loop some 1.2 us more than its nodes: for time alone any length
 could be unrolled, and it is the size of the model that a user has to look at which is limited."""
-
-_MOST_COPIED, _MOST_MORE, _ASKED = 8, 40, 4
-"""Behind questions, a body may have so many copies, which may be so many nodes more than a Loop:
-onnxruntime loads a node in some 20 to 50 us. Each copy has an If, which loads as so many nodes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,16 +56,6 @@ class Copies:
 
 def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-def load_slowly(copies: int, nodes: int) -> bool:
-    """Whether copies of a body, each behind a question, load noticeably slower than a Loop.
-
-    Args:
-        copies: How many there are.
-        nodes: How many nodes the body has.
-    """
-    return copies > _MOST_COPIED or (copies - 1) * (nodes + _ASKED) > _MOST_MORE
 
 
 def weight_of(nodes: Iterable[ir.Node], folder: Folder) -> int:

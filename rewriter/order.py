@@ -25,7 +25,6 @@ from passes.reading.kept_typing import KeptTyping
 from passes.runtimes import (
     Authored,
     ElementSymbolsPass,
-    FoldNodesPass,
     LoopConditionsPass,
     LoopStatesPass,
     NearConstantsPass,
@@ -215,7 +214,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     # Others refuse an If whose branches yield different sizes, or are wrong in it.
     asks = options.row.backend == "onnxruntime" and "If" not in options.lacks and not for_device
     if options.row.backend == "onnxruntime" and not for_device:
-        passes += [FoldNodesPass(authored, typing), LoopConditionsPass(authored, typing)]
+        passes.append(LoopConditionsPass(authored))
     passes.append(EliminateCommonSubexpressionsPass(authored, for_device=for_device))
     if not options.row.kernels:
         passes.append(OneBranchPass(authored, typing))

@@ -40,12 +40,6 @@ LEFT = {
     "ts_path_of_states": "a recurrence",
 }
 """Why a model keeps a loop under ``auto``."""
-FEW = (
-    *("dy_feature_pyramid_hstack", "tf_clip_features", "ts_best_boxes", "ts_cached_decoder"),
-    *("ts_dlrm", "ts_fasttext_classifier", "ts_log_mel_clips", "ts_lstm_decoder"),
-    *("ts_pointnet_ragged", "ts_rnn_pad_sequence", "ts_spoken_tokens", "ts_yolo_nms"),
-)
-LEFT |= dict.fromkeys(FEW, "few samples: copies of a body load more slowly than a loop")
 NOT_PORTABLE = {
     "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
     "tf_suppressed": "a recurrence",
@@ -81,14 +75,6 @@ def test_a_pipeline_is_right_on_every_vector(path: pathlib.Path, strategy: Strat
         found = session.run(read_feeds(vector, path))
         difference = compare(expected, found, rtol=2e-3, atol=2e-4)
         assert difference.equal, f"{vector.name}: {difference.message}"
-
-
-@pytest.mark.parametrize(
-    "name", [FEW[0], *(pytest.param(n, marks=pytest.mark.full) for n in FEW[1:])]
-)
-def test_a_loop_for_few_samples_is_left_out_where_none_may_be(name: str) -> None:
-    (path,) = (one for one in PIPELINES if one.stem == name)
-    assert not rewriter.explain(path, require=["loop-free"]).after.loops
 
 
 @pytest.mark.long

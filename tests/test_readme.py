@@ -83,8 +83,8 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     # C++ and JavaScript are run by tests/test_other_languages.py. What is in no language cannot be
     # run here: other programs, and parts of files.
     assert {block.language for block in EVERY} == {"sh", "python", "text", "cpp", "js", ""}
-    assert [block.language for block in EVERY].count("cpp") == 2
-    assert [block.language for block in EVERY].count("js") == 2
+    assert [block.language for block in EVERY].count("cpp") == 3
+    assert [block.language for block in EVERY].count("js") == 3
     assert len(SETUPS) == 2
     assert len(COMMANDS) >= 12
     assert len(SNIPPETS) >= 12

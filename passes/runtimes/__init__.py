@@ -7,7 +7,6 @@ model's own nodes, which stay, from those that a rewrite wrote. The forms stand 
 from __future__ import annotations
 
 from passes.runtimes.element_symbols import ElementSymbolsPass
-from passes.runtimes.fold_nodes import FoldNodesPass
 from passes.runtimes.loop_conditions import LoopConditionsPass
 from passes.runtimes.loop_states import LoopStatesPass
 from passes.runtimes.near_weights import NearConstantsPass, NearWeightsPass
@@ -17,7 +16,6 @@ from passes.runtimes.sidestep import Authored, SidestepDefectsPass
 __all__ = [
     "Authored",
     "ElementSymbolsPass",
-    "FoldNodesPass",
     "LoopConditionsPass",
     "LoopStatesPass",
     "NearConstantsPass",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graph.graphs import is_operator
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import made_by, operand, skip_identities
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.runtimes.sidestep import OthersPass
-from passes.runtimes.types import Types
 
 __all__ = ["LoopConditionsPass"]
 
@@ -25,8 +25,7 @@ class LoopConditionsPass(OthersPass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the Loops of the main graph, subgraphs and functions."""
         loops = [node for node in self._others(model) if is_operator(node, "Loop")]
-        types = Types(model, self._kept)
-        endless = [node for node in loops if _goes_on(node, types)]
+        endless = [node for node in loops if _goes_on(node)]
         for loop in endless:
             _hand_on(loop.attributes["body"].as_graph())
         if endless:
@@ -34,16 +33,19 @@ class LoopConditionsPass(OthersPass):
         return ir.passes.PassResult(model, bool(endless))
 
 
-def _goes_on(loop: ir.Node, types: Types) -> bool:
+def _goes_on(loop: ir.Node) -> bool:
     """Whether nothing but the number of iterations ends a Loop, and its body says so anew."""
     condition = loop.attributes["body"].as_graph().outputs[0]
-    return _is_true(loop.inputs[1], types) and _is_true(condition, types)
+    return _is_true(loop.inputs[1]) and _is_true(condition)
 
 
-def _is_true(value: ir.Value | None, types: Types) -> bool:
-    """Whether a condition is left out, or true in every run."""
-    known = None if value is None else types.known(value)
-    return value is None or (known is not None and bool(known.all()))
+def _is_true(value: ir.Value | None) -> bool:
+    """Whether a condition is left out, or a constant, or a Cast of one, that is true."""
+    if value is None:
+        return True
+    cast = made_by(skip_identities(value), "Cast")
+    known = constant_value(skip_identities(value if cast is None else operand(cast, 0)))
+    return known is not None and bool(known.astype(bool).all())
 
 
 def _hand_on(body: ir.Graph) -> None:

@@ -73,7 +73,7 @@ def test_a_sentence_that_is_longer_than_the_table_is_an_error(case: FlatCase) ->
     sentences = [np.ones((1, length, 8), np.float32) for length in (3, 41)]
     session = backends.open_session(reached(case), "onnxruntime")
     session.run({"xs": sentences[:1]})
-    with pytest.raises(backends.BackendError, match="Reshape"):
+    with pytest.raises(backends.BackendError, match="Mul"):
         session.run({"xs": sentences})
 
 

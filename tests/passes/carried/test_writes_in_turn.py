@@ -86,7 +86,7 @@ def feeds(n: int, shape: tuple[int, int]) -> Mapping[str, np.ndarray]:
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_last_holds(name: str, target: str) -> None:
     before = model(text(name), 18)
-    made = rewrite(before, target=target, require=["loop-free"]).model
+    made = rewrite(before, target=target).model
     assert not operators(made)["Loop"]
     shape = (6, 6) if CASES[name][0] is GRID else (6, 4)
     many = [feeds(n, shape) for n in LENGTHS]

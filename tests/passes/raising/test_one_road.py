@@ -79,7 +79,7 @@ BODIES = {
     "a value of all samples": (
         "q = Tanh (v)",
         "float[4]",
-        "Concat Expand Shape Tanh",
+        "Concat Expand Shape Shape Tanh",
     ),
     "elements of two tensors": (
         "q = Add (r, t)",

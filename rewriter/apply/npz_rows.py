@@ -50,9 +50,9 @@ class NpzRows:
         found = {int(one[1]) for one in map(numbered.fullmatch, self._data.files) if one}
         if not found:
             raise RewriteError(f"{self._file} has no samples of {name!r}: add {key}__0, or {key}")
-        if gaps := sorted(set(range(max(found))) - found):
+        if (gap := next(at for at in range(len(found) + 1) if at not in found)) < len(found):
             raise RewriteError(
-                f"{self._file} has {key}__{max(found)}, and no {key}__{gaps[0]}: number the "
+                f"{self._file} has {key}__{max(found)}, and no {key}__{gap}: number the "
                 f"samples from 0 on, or say with {key}__len how many there are"
             )
         return len(found)

@@ -267,7 +267,9 @@ def _row(path: pathlib.Path, *, is_uniform: bool = True, target: str = "portable
     return Row(path.name, form, given, new, feeds, right, why) if right else None
 
 
-def _rewritten(before: ir.Model, target: str, *, is_uniform: bool) -> tuple[ir.Model, str, str]:
+def _rewritten(
+    before: ir.Model, target: str = "portable", *, is_uniform: bool = True
+) -> tuple[ir.Model, str, str]:
     """Return what becomes of a model, its form, and what keeps it from being portable."""
     inputs = before.graph.inputs if is_uniform else []
     uniform = [v.name for v in inputs if isinstance(v.type, ir.SequenceType) and v.name]

@@ -38,7 +38,7 @@ class FixedListsPass(ir.passes.InPlacePass):
     only_for = (("SequenceConstruct", "SequenceInsert"), ("Loop",))
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Replace the lists of all Loops, one by one."""
+        """Replace the lists of all Loops; the model is typed once for one list of each."""
         inside = [node for graph in graphs_in_loops(model.graph) for node in graph]
         modified = sum(_read_appended(node) for node in inside) > 0
         while self._replace(model):
@@ -48,15 +48,18 @@ class FixedListsPass(ir.passes.InPlacePass):
         return ir.passes.PassResult(model, modified)
 
     def _replace(self, model: ir.Model) -> bool:
-        """Replace one list; return whether there was one."""
+        """Replace a list of each Loop that has one; return whether there was any."""
         states = [(node, at) for node in all_nodes(model) for at in _lists(node)]
         if not states:
             return False
         typing, opset = type_values(model, proven=True, ranks=False), default_opset(model)
-        return any(
-            become_elements(node, at, typing, opset) or become_rows(node, at, typing, opset)
-            for node, at in states
-        )
+        replaced: set[ir.Node] = set()
+        for node, at in states:
+            if node in replaced:
+                continue
+            if become_elements(node, at, typing, opset) or become_rows(node, at, typing, opset):
+                replaced.add(node)
+        return bool(replaced)
 
 
 def _read_appended(node: ir.Node) -> bool:

@@ -12,7 +12,8 @@ import rewriter
 
 _HEADER = '<ir_version: 9, opset_import: ["" : 18]> '
 _ROWS = """t = Constant <value = bool {1}> () zero = Constant <value_int = 0> ()
-    shape = Shape (y0) n = Gather (shape, zero) """
+    shape = Shape (y0) n = Gather (shape, zero) three = Constant <value_int = 3> ()
+    row = Constant <value_floats = [1.0, 2.0, 3.0, 4.0]> () """
 _NODES = {
     "a chain of SequenceMaps": """y{i} = SequenceMap (y{j}) <body = b{i} (float[N] x) =>
         (float[N] z) {{ z = Relu (x) }}>""",
@@ -34,6 +35,10 @@ _NODES = {
     "recurrences with other nodes between": """n{i} = Neg (r{j}) r{i} = Loop (n, t, n{i}) <body =
         b{i} (int64 k, bool c, float[] a) => (bool d, float[] b) {{ d = Identity (c)
         x = Gather (y0, k) m = Mul (a, x) b = Tanh (m) }}>""",
+    "rings of lists": """s{i} = SequenceConstruct (row, row, row)
+        q{i}, y{i} = Loop (n, t, s{i}) <body = b{i} (int64 k, bool c, seq(float[4]) s) =>
+        (bool d, seq(float[4]) r, float[4] z) {{ d = Identity (c) x = Gather (y{j}, k)
+        z = Relu (x) p = Mod (k, three) l = SequenceErase (s, p) r = SequenceInsert (l, z, p) }}>""",
 }
 _SUMMED = """zeros = Constant <value_ints = [0]> () r0 = ReduceSum <keepdims = 0> (y0, zeros) """
 

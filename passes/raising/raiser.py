@@ -12,12 +12,12 @@ from passes.graph.drafts import drafting
 from passes.graph.graphs import subgraphs
 from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
-from passes.numbers.doubtful_reads import not_followed
 from passes.promises import FuseOptions
 from passes.raising.flattening import flattened
 from passes.raising.loop_replacer import LoopReplacer
 from passes.raising.sequence_maps import raise_sequence_map
 from passes.raising.split import ways_to_split
+from passes.reading.cut_numbers import as_offsets_or_data
 from passes.reading.iterations import is_given
 from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import DoubtfulReadError, NotAMapError
@@ -143,11 +143,8 @@ class Raiser(LoopReplacer):
         reason = self.kept[node].reasons[0] if node in self.kept else None
         if reason is None or reason.code not in _OF_RECURRENCES:
             return []
-        try:
-            return self._split(node, reason)
-        except DoubtfulReadError:
-            with not_followed(), contextlib.suppress(DoubtfulReadError):
-                return self._split(node, reason)
+        with contextlib.suppress(DoubtfulReadError):
+            return as_offsets_or_data(lambda: self._split(node, reason))
         return []
 
     def _split(self, node: ir.Node, reason: Reason) -> list[LoopReading]:

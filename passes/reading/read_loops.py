@@ -15,15 +15,14 @@ from passes.carried.states import with_patterns
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
 from passes.graph.opsets import to_opset_form
-from passes.numbers.doubtful_reads import are_followed, not_followed
 from passes.reading.body import BodyWriter
 from passes.reading.counts import check_range, count_trips
-from passes.reading.cut_numbers import check_bounds
+from passes.reading.cut_numbers import as_offsets_or_data, check_bounds
 from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
 from passes.reading.loop_reading import LoopReading
 from passes.reading.needs import Needs
-from passes.reading.not_a_map import DoubtfulReadError, NotAMapError, SpeculationError
+from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.stages import Stage, Whole
 from passes.reading.trip_count import TripCount
 from passes.reading.types import type_body
@@ -90,32 +89,21 @@ def read_loop(
     Raises:
         NotAMapError: It is no map.
     """
-    try:
-        return _read_loop(node, graph, path, typings, model, opset, check)
-    except DoubtfulReadError as error:
-        with not_followed():
-            try:
-                return _read_loop(node, graph, path, typings, model, opset, check)
-            except NotAMapError:
-                raise error from None
+
+    def read() -> LoopReading:
+        facts, trips = find_loop(node, typings, opset)
+        return read_part(facts, trips, graph, path, typings, model, Stage(), check)
+
+    return as_offsets_or_data(lambda: _with_branches_apart(read))
 
 
-def _read_loop(
-    node: ir.Node,
-    graph: ir.Graph,
-    path: str,
-    typings: Typings,
-    model: ir.Model,
-    opset: int,
-    check: GuardCheck | None,
-) -> LoopReading:
-    """Read a Loop or Scan; see `read_loop`."""
+def _with_branches_apart(read: Callable[[], LoopReading]) -> LoopReading:
+    """Read a Loop or Scan with the nodes of branches apart that may fail in other iterations."""
     apart: set[ir.Node] = set()
     while True:
         try:
             with failing_apart(apart):
-                facts, trips = find_loop(node, typings, opset)
-                return read_part(facts, trips, graph, path, typings, model, Stage(), check)
+                return read()
         except SpeculationError as error:
             if apart.issuperset(error.failing):
                 raise
@@ -227,8 +215,7 @@ def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> L
     to_opset_form([*body], opset)
     type_body(body, writer.typings, model, writer.trips.bound - 1)
     writer.speculated.check(writer.typings.proven)
-    if not are_followed():
-        check_bounds(body, writer.typings.proven)
+    check_bounds(body, writer.typings.proven)
     return found
 
 

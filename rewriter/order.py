@@ -53,6 +53,7 @@ from rewriter.placement.predict import PredictedPlacement
 from rewriter.reporting.final_decisions import (
     sequence_sources,
     with_built_sequences,
+    with_carried_tensors,
     with_left_loops,
     with_named_inputs,
     with_reasons_of_readers,
@@ -176,6 +177,7 @@ def _settled(
     if has_loops:
         decisions = with_built_sequences(decisions, model)
         decisions = with_left_loops(decisions, model, options.strategy)
+        decisions = with_carried_tensors(decisions, model)
     if any(decision.reasons for decision in decisions):
         decisions = with_named_inputs(decisions, sources, options.promises.uniform)
     return decisions

@@ -17,7 +17,20 @@ from passes.sequences.parts import MOST_PIECES
 from passes.sequences.reads import READERS
 from passes.typing.value_types import Typing
 
-__all__ = ["loop_anew", "read_instead", "rewrite_loop"]
+__all__ = ["carries_tensors", "loop_anew", "note_tensors", "read_instead", "rewrite_loop"]
+
+_KEY = "seqmap.tensors"
+"""Note on a Loop, which no file holds: it carries or yields tensors where it had lists."""
+
+
+def note_tensors(loop: ir.Node) -> None:
+    """Note that a Loop carries or yields tensors in the place of lists."""
+    loop.meta[_KEY] = True
+
+
+def carries_tensors(node: ir.Node) -> bool:
+    """Whether a Loop of the model has tensors in the place of lists."""
+    return _KEY in node.meta
 
 
 def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, required: bool) -> bool:
@@ -198,13 +211,14 @@ def _remove_maker(value: ir.Value) -> None:
 def loop_anew(
     builder: Builder, node: ir.Node, body: ir.Graph, inputs: Sequence[ir.Value | None]
 ) -> list[ir.Value]:
-    """Record a Loop of the body that another one had; return its outputs."""
+    """Record a Loop of the body that another one had, with fewer lists; return its outputs."""
     attributes = dict(node.attributes)
     node.attributes.pop("body")
     new = builder.node("Loop", list(inputs), attributes, outputs=len(body.outputs) - 1)
     new.name, new.doc_string = node.name, node.doc_string
     new.metadata_props.update(node.metadata_props)
     new.meta.update(node.meta)
+    note_tensors(new)
     return list(new.outputs)
 
 

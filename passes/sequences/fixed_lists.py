@@ -17,6 +17,7 @@ from passes.graph.graphs import captured_values, constant_value, is_operator, su
 from passes.graph.made import made_by, operand, operands
 from passes.graph.opsets import to_opset_form
 from passes.loops.forms import SPLITTABLE
+from passes.sequences.carried import note_tensors
 from passes.sequences.element_shapes import is_like_elements
 from passes.sequences.fixed_elements import place_of
 from passes.sequences.row_reads import Step, reading_rows
@@ -83,6 +84,7 @@ def become_rows(node: ir.Node, state: int, typing: Typing, opset: int) -> bool:
     result.type, result.shape = rows.type, rows.shape
     if is_read:
         _split(node, result, opset)
+    note_tensors(node)
     return True
 
 

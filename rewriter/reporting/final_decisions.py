@@ -12,11 +12,13 @@ from passes.graph.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.graph.graphs import COPIED_KEY, all_nodes, node_paths, subgraphs, walk_nodes
 from passes.loops.forms import SPLITTABLE
 from passes.reading.iterations import is_given, is_iteration
+from passes.sequences.carried import carries_tensors
 from rewriter.reporting.remedies import naming
 
 __all__ = [
     "sequence_sources",
     "with_built_sequences",
+    "with_carried_tensors",
     "with_left_loops",
     "with_named_inputs",
     "with_reasons_of_readers",
@@ -93,6 +95,22 @@ def with_left_loops(
     return [*(_with_inner(decision, origins) for decision in decisions), *left]
 
 
+def with_carried_tensors(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
+    """Say of each Loop that stays, but for its lists, that tensors are in their place.
+
+    Args:
+        decisions: What was done with the maps.
+        model: The rewritten model.
+    """
+    changed = {path for node, path in node_paths(model).items() if carries_tensors(node)}
+    return [
+        dataclasses.replace(one, form=_WITH_TENSORS)
+        if one.verdict is Verdict.KEPT and one.path in changed
+        else one
+        for one in decisions
+    ]
+
+
 def _with_inner(decision: Decision, origins: Iterable[str]) -> Decision:
     """Say which Loops and Scans of a body that was batched are left: each runs for all samples.
 
@@ -111,6 +129,7 @@ def _with_inner(decision: Decision, origins: Iterable[str]) -> Decision:
     return dataclasses.replace(decision, notes=[*decision.notes, *notes])
 
 
+_WITH_TENSORS = "with tensors in the place of its lists"
 _FORM = "a Loop is left, which builds the sequence of its results"
 
 

@@ -141,6 +141,10 @@ STAY: dict[str, tuple[str, str]] = {
 }
 
 
+CHANGED = {"states of layers", "read and written"}
+"""Those that stay Loops, but carry tensors."""
+
+
 @pytest.mark.parametrize("name", STAY)
 def test_other_lists_are_right(name: str) -> None:
     body, code = STAY[name]
@@ -149,6 +153,9 @@ def test_other_lists_are_right(name: str) -> None:
     assert same(before, result.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     codes = {reason.code.value for one in result.report.decisions for reason in one.reasons}
     assert not code or code in codes
+    forms = {one.form for one in result.report.decisions if one.verdict is Verdict.KEPT}
+    assert ("with tensors in the place of its lists" in forms) == (name in CHANGED)
+    assert ("as it is" in forms) == (name == "written at a place of any sign")
 
 
 def test_a_list_that_ends_empty_stays() -> None:

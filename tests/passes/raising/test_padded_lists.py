@@ -77,4 +77,5 @@ def test_rows_that_fit_where_they_are_added_stay() -> None:
             else_branch = no () => (seq(float[P,4]) b) { b = Identity (had) }>"""
     before = model(padded("", add=add))
     found = read(before)
+    assert found.loops == 1
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)

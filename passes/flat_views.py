@@ -77,10 +77,7 @@ def write_view(builder: Builder, view: FlatView, dtype: ir.DataType) -> ir.Value
         dtype: Their type.
     """
     assert builder.opset is not None and builder.opset >= LEAST_OPSET
-    if builder.opset >= 18:
-        areas = builder.op("ReduceProd", [view.sizes, builder.ints(1)], {"keepdims": 0})
-    else:
-        areas = builder.op("ReduceProd", [view.sizes], {"keepdims": 0, "axes": [1]})
+    areas = builder.op("ReduceProd", [view.sizes, builder.ints(1)], {"keepdims": 0})
     if (times := math.prod(view.lead)) != 1:
         areas = builder.op("Mul", [areas, builder.ints(times)])
     pieces = builder.op("SplitToSequence", [view.rows, areas], {"axis": 0})

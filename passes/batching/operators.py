@@ -1,4 +1,7 @@
-"""New nodes in the form that the model's opset asks for, and moves of the batch axis.
+"""Moves of axes, the batch axis among them, as new nodes.
+
+The nodes have their newest form; what an older opset has for it is written by
+`passes.graph.opsets.to_opset_form`.
 
 Samples ``[3, 4]`` stacked are ``[B, 3, 4]``: axis 1 of a sample is axis 2 of the stack, and its
 rows can be merged with the batch axis, ``[B * 3, 4]``, and taken apart again.
@@ -16,7 +19,6 @@ from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.builder import END, Builder
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.zero_sizes import LEAST_OPSET, reshape_without_zeros
 
 __all__ = ["BatchAxis", "Operators", "numbers_of"]
 
@@ -39,22 +41,14 @@ class Operators:
 
     def unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
         """Insert axes of size 1; no axes give the value itself."""
-        if not axes:
-            return value
-        if self.opset >= 13:
-            return self.op("Unsqueeze", [value, self.ints(*axes)])
-        return self.op("Unsqueeze", [value], {"axes": list(axes)})
+        return self.op("Unsqueeze", [value, self.ints(*axes)]) if axes else value
 
     def squeeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
         """Remove axes of size 1; no axes, and axes inserted just before, leave no node."""
         if not axes:
             return value
         before = self.before_unsqueeze(value, axes)
-        if before is not None:
-            return before
-        if self.opset >= 13:
-            return self.op("Squeeze", [value, self.ints(*axes)])
-        return self.op("Squeeze", [value], {"axes": list(axes)})
+        return self.op("Squeeze", [value, self.ints(*axes)]) if before is None else before
 
     def before_unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value | None:
         """Return what a value was before it gained axes of size 1, None if it did not.
@@ -66,19 +60,15 @@ class Operators:
         node = value.producer()
         if not is_operator(node, "Unsqueeze"):
             return None
-        given = node.attributes.get_ints("axes", ())
-        if len(node.inputs) > 1:
-            known = constant_value(node.inputs[1])
-            given = () if known is None else tuple(int(axis) for axis in known.reshape(-1))
-        return node.inputs[0] if sorted(given or ()) == sorted(axes) else None
+        known = constant_value(node.inputs[1])
+        given = [] if known is None else known.reshape(-1).tolist()
+        return node.inputs[0] if sorted(given) == sorted(axes) else None
 
     def reduce(
         self, op_type: str, value: ir.Value, axes: Sequence[int], *, keepdims: bool = True
     ) -> ir.Value:
         """Reduce over axes; ``op_type`` is one of the operators ``ReduceX``."""
-        if self.opset >= (13 if op_type == "ReduceSum" else 18):
-            return self.op(op_type, [value, self.ints(*axes)], {"keepdims": int(keepdims)})
-        return self.op(op_type, [value], {"axes": list(axes), "keepdims": int(keepdims)})
+        return self.op(op_type, [value, self.ints(*axes)], {"keepdims": int(keepdims)})
 
     def shape(self, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
         """Return dimensions ``start`` to ``end`` of a value as an int64 vector."""
@@ -89,11 +79,7 @@ class Operators:
 
     def reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
         """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""
-        if self.opset >= 14:
-            return self.op("Reshape", [value, target], {"allowzero": 1})
-        if self.opset >= LEAST_OPSET:
-            return reshape_without_zeros(self.builder, value, target)
-        return self.op("Reshape", [value, target])
+        return self.op("Reshape", [value, target], {"allowzero": 1})
 
 
 class BatchAxis(Operators):

@@ -108,10 +108,7 @@ class Joined:
 
     def reduce(self, op_type: str, rows: ir.Value) -> ir.Value:
         """Record a reduction over axis 0, which is left out."""
-        builder = self.builder
-        if op_type != "ReduceSum" and self.opset < 18:
-            return builder.op(op_type, [rows], {"axes": [0], "keepdims": 0})
-        return builder.op(op_type, [rows, builder.ints(0)], {"keepdims": 0})
+        return self.builder.op(op_type, [rows, self.builder.ints(0)], {"keepdims": 0})
 
     def needs_shape(self, at: int, carried: Carried, *, always: bool = False) -> None:
         """Check that what is joined to a carried value leaves its shape as it is.

@@ -21,6 +21,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, graphs_in_loops, is_operator
 from passes.graph.made import operands
 from passes.graph.names import make_names_unique
+from passes.graph.opsets import to_opset_form
 from passes.runtimes.plain_forms import FORMS, Form
 from passes.typing import Typing
 
@@ -90,6 +91,7 @@ class DeviceFormsPass(FormsPass):
     ) -> list[ir.Value] | None:
         """Record the form of a node; other forms read its outputs, and their types."""
         new = self._form(opset, node, typing, builder)
+        to_opset_form(builder.nodes, opset)
         for old, value in zip(node.outputs, new or (), strict=new is not None):
             dtype = _dtype(old, typing)
             if value.type is None and dtype is not None:

@@ -142,40 +142,43 @@ _BY_NAME = {f"tensor({name})": dtype for dtype, name in _NAMES.items()}
 CARRIES_SEQUENCES = 13
 """The first opset in which Loop and If take and yield sequences."""
 
-_ATTRIBUTE_UNTIL_12 = {
-    "Split": "split",
-    "Squeeze": "axes",
-    "Unsqueeze": "axes",
-    "ReduceSum": "axes",
+_ATTRIBUTE_UNTIL = {
+    "Split": ("split", 12),
+    "Squeeze": ("axes", 12),
+    "Unsqueeze": ("axes", 12),
+    "ReduceSum": ("axes", 12),
+    **{
+        f"Reduce{kind}": ("axes", 17)
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+    },
 }
-"""Operators whose second input was an attribute before opset 13."""
+"""Operators whose second input was an attribute, and up to which opset."""
 
-
-_ALLOWZERO, _CAST_LIKE = 14, 15
-"""The first opsets in which a 0 in the target of Reshape may be a dimension of 0, and with
-CastLike."""
+_ALLOWZERO, _CAST_LIKE, _AXES_GIVEN = 14, 15, 18
+"""The first opsets in which a 0 in the target of Reshape may be a dimension of 0, with CastLike,
+and in which all reductions read their axes."""
 
 
 def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] = ()) -> None:
     """Give new nodes, and those inside of their graphs, the form that an opset has for them.
 
     Args:
-        nodes: Nodes with at least the form of opset 13, Reshapes with that of opset 14, or a
-            CastLike; what the form of a node needs more is put before it. A second input that
-            became an attribute must be a constant, or the sizes of a Split one number for all
-            parts, which it needs no sizes for; other nodes stay as they are.
+        nodes: Nodes with at least the form of opset 13, Reshapes with that of opset 14, a
+            CastLike, or reductions with that of opset 18; what the form of a node needs more is
+            put before it. A second input that became an attribute must be a constant, or the sizes
+            of a Split one number for all parts, which it needs no sizes for; other nodes stay as
+            they are.
         opset: Version of ONNX's operators.
         but: Those among the nodes that stay as they are.
     """
-    if opset >= _CAST_LIKE:
+    if opset >= _AXES_GIVEN:
         return
     for node in list(walk_nodes(node for node in nodes if node not in but)):
         if not is_default_domain(node):
             continue
-        if node.op_type == "CastLike":
+        if opset < _CAST_LIKE and node.op_type == "CastLike":
             _name_the_type(node)
-        if opset < 13:
-            _second_input_to_attribute(node)
+        _second_input_to_attribute(node, opset)
         if opset < 12 and node.op_type in _CHOSEN_BY and _is_of_two_integers(node):
             _place_before(node, [_compared(node)], nodes)
         if opset < 12 and node.op_type in _OR_EQUAL:
@@ -183,6 +186,8 @@ def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] 
         has_zeros = node.op_type == "Reshape" and "allowzero" in node.attributes
         if has_zeros and LEAST_OPSET <= opset < _ALLOWZERO:
             _place_before(node, to_older_form(node), nodes)
+        elif has_zeros and opset < LEAST_OPSET:
+            del node.attributes["allowzero"]
 
 
 def _place_before(node: ir.Node, made: list[ir.Node], nodes: list[ir.Node]) -> None:
@@ -235,9 +240,9 @@ def _either(node: ir.Node) -> list[ir.Node]:
     return made
 
 
-def _second_input_to_attribute(node: ir.Node) -> None:
-    name = _ATTRIBUTE_UNTIL_12.get(node.op_type)
-    if name is None or len(node.inputs) < 2:
+def _second_input_to_attribute(node: ir.Node, opset: int) -> None:
+    name, last = _ATTRIBUTE_UNTIL.get(node.op_type, ("", 0))
+    if opset > last or len(node.inputs) < 2:
         return
     numbers = constant_value(node.inputs[1])
     if numbers is not None:

@@ -16,33 +16,19 @@ from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import only_number
 
-__all__ = ["LEAST_OPSET", "reshape_without_zeros", "to_older_form"]
+__all__ = ["LEAST_OPSET", "to_older_form"]
 
 LEAST_OPSET = 11
 """The first opset that has all operators of the form."""
 
 
-def reshape_without_zeros(builder: Builder, value: ir.Value, target: ir.Value) -> ir.Value:
-    """Record a Reshape; each of the dimensions may be 0.
-
-    Where all but one of them are positive constants, that one is a -1.
-
-    Args:
-        builder: Records the nodes.
-        value: What is reshaped; the opset is 11 at least.
-        target: As many elements as the value has, int64 ``[rank]``, none of them negative.
-    """
-    known = _with_one_open(target)
-    if known is not None:
-        return builder.op("Reshape", [value, builder.ints(*known)])
-    return builder.op("Slice", _cut(builder, value, target))
-
-
 def to_older_form(node: ir.Node) -> list[ir.Node]:
     """Give a Reshape with ``allowzero`` the form above, and return the nodes that come before it.
 
+    Where all but one of the dimensions are positive constants, that one is a -1.
+
     Args:
-        node: A new node; it yields the same value in its new form.
+        node: A new node; it yields the same value in its new form. The opset is 11 at least.
     """
     value, target = node.inputs
     assert value is not None and target is not None

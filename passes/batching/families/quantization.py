@@ -89,9 +89,5 @@ def scale_and_point(ctx: Context, low: ir.Value, high: ir.Value) -> tuple[ir.Val
 
 def _extremum(ctx: Context, op_type: str, data: Batched) -> ir.Value:
     """Return the extremum of each sample, ``[B]``."""
-    axes = list(range(1, data.rank + 1))
-    if not axes:
-        return data.value
-    if ctx.opset >= 18:
-        return ctx.op(op_type, [data.value, ctx.ints(*axes)], {"keepdims": 0})
-    return ctx.op(op_type, [data.value], {"axes": axes, "keepdims": 0})
+    axes = range(1, data.rank + 1)
+    return ctx.reduce(op_type, data.value, axes, keepdims=False) if axes else data.value

@@ -64,7 +64,7 @@ def reduce(
     axes: Sequence[int] | ir.Value,
     attributes: Mapping[str, int] | None = None,
 ) -> Sequence[Output]:
-    """Record the reduction with its axes where this opset has them.
+    """Record the reduction over other axes.
 
     Args:
         ctx: The context of the node.
@@ -73,12 +73,8 @@ def reduce(
         axes: Along which axes, as numbers or as a value.
         attributes: Attributes in the place of the node's own.
     """
-    changed = attributes or {}
-    if isinstance(axes, ir.Value):
-        return ctx.same(node, [data, axes], changed)
-    if ctx.opset >= (13 if node.op_type == "ReduceSum" else 18):
-        return ctx.same(node, [data, ctx.ints(*axes)], changed)
-    return ctx.same(node, [data], {**changed, "axes": list(axes)})
+    over = axes if isinstance(axes, ir.Value) else ctx.ints(*axes)
+    return ctx.same(node, [data, over], {**(attributes or {}), "axes": None})
 
 
 def arg_extremum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -30,9 +30,9 @@ def from_means(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] 
     rank, dtype = types.rank(data), types.dtype(data)
     if rank is None or dtype is None:
         return None
-    mean = _mean_of(data, rank, types, builder)
+    mean = _mean_of(data, rank, builder)
     apart = builder.op("Sub", [data, mean])
-    variance = _mean_of(builder.op("Mul", [apart, apart]), rank, types, builder)
+    variance = _mean_of(builder.op("Mul", [apart, apart]), rank, builder)
     epsilon = np.array(node.attributes.get_float("epsilon", 1e-5), dtype.numpy())
     spread = builder.op("Sqrt", [builder.op("Add", [variance, builder.constant(epsilon)])])
     normal = builder.op("Div", [apart, spread])
@@ -44,10 +44,8 @@ def from_means(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] 
     return [result, *updated][: len(node.outputs)]
 
 
-def _mean_of(value: ir.Value, rank: int, types: Types, builder: Builder) -> ir.Value:
+def _mean_of(value: ir.Value, rank: int, builder: Builder) -> ir.Value:
     axes = [axis for axis in range(rank) if axis != 1]
-    if types.opset < 18:
-        return builder.op("ReduceMean", [value], {"axes": axes})
     return builder.op("ReduceMean", [value, builder.ints(*axes)])
 
 

@@ -14,6 +14,7 @@ from passes.batching.walk import BatchInterpreter
 from passes.graph.builder import Builder
 from passes.graph.graphs import node_paths
 from passes.graph.names import make_names_unique
+from passes.graph.opsets import to_opset_form
 from passes.typing import Typings, type_values
 from passes.typing.value_types import UNKNOWN
 from tests.passes.batching.harness import (
@@ -100,7 +101,9 @@ def _batched_model(case: Case) -> onnx.ModelProto:
     walked = _walked(case)
     walk, graph = walked.walk, walked.graph
     assert not walk.reasons, walk.reasons
-    graph.extend([*walked.prelude.nodes, *(n for stage in walk.stages for n in stage.nodes)])
+    nodes = [*walked.prelude.nodes, *(n for stage in walk.stages for n in stage.nodes)]
+    to_opset_form(nodes, case.opset)
+    graph.extend(nodes)
     for value in walked.body.outputs:
         found = walk.env[value]
         assert found.is_stacked

@@ -189,9 +189,7 @@ def _laid(ctx: Context, points: Batched) -> Batched:
 
 def _without_last(ctx: Context, value: ir.Value) -> ir.Value:
     """Return a value without its last axis, of size 1."""
-    if ctx.opset >= 13:
-        return ctx.op("Squeeze", [value, ctx.ints(-1)])
-    return ctx.op("Squeeze", [value], {"axes": [-1]})
+    return ctx.op("Squeeze", [value, ctx.ints(-1)])
 
 
 def _in_front(ctx: Context, value: ir.Value, held: Batched) -> Output:

@@ -7,7 +7,6 @@ import dataclasses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.alternatives import walk_alternative
 from passes.fusing.cost import cost_of_body, cost_of_loop
-from passes.fusing.flatten import flattened
 from passes.fusing.form_choice import FormChoice
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
@@ -36,31 +35,18 @@ _COULD_ASK = (
 def least_in_loops(site: MapSite, facts: FusionFacts, plain: FusedBody) -> FusedBody:
     """Return the form of a body without a guard that leaves the least to loops.
 
-    Loops may collect lengths beside their values, and samples may be flattened. For ``auto`` the
-    former must pay, and samples stay as they are: large ones are faster one by one, while they
-    are in the cache.
+    Loops may collect lengths beside their values. For ``auto`` that must pay.
 
     Args:
         site: The map.
         facts: What holds for all maps.
-        plain: Its body, walked over without either, with a part in loops.
-
-    Returns:
-        One of the forms.
+        plain: Its body, walked over without lengths, with a part in loops.
     """
-    best = plain
-    flat = None if facts.options.auto else flattened(site, facts.typings, facts.opset, facts.paths)
-    for other in (site, flat):
-        if other is None:
-            continue
-        body = walk_site(other, facts, None, collects_lengths=True)
-        if facts.options.auto:
-            before, after = (cost_of_body(one, facts.typings).of(USUAL) for one in (best, body))
-            is_better = after < before
-        else:
-            is_better = body.nodes_in_loops < best.nodes_in_loops
-        best = body if is_better else best
-    return best
+    body = walk_site(site, facts, None, collects_lengths=True)
+    if facts.options.auto:
+        before, after = (cost_of_body(one, facts.typings).of(USUAL) for one in (plain, body))
+        return body if after < before else plain
+    return body if body.nodes_in_loops < plain.nodes_in_loops else plain
 
 
 def plan_unfused(

@@ -1,22 +1,14 @@
-"""Samples that differ along several axes, flattened where only elementwise work is done."""
+"""Maps over elements of a sequence that differ along several axes, fused as far as that goes."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 import pytest
 
-from passes.fusing import partly_fused
-from passes.fusing.flatten import flattened
-from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
-from passes.site import MapSite
-from passes.typing import Typings
 from rewriter.backends import open_session
-from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
 from rewriter.proof.compare import compare
 
@@ -35,7 +27,6 @@ class Case:
         body: Its nodes.
         dims: What an element is promised to be; a letter stands for a dimension that differs.
         rank: Rank of the output.
-        flat: Operators that no loop holds afterwards.
         outside: Nodes outside of the map.
         opset: The opset.
     """
@@ -43,7 +34,6 @@ class Case:
     body: str
     dims: str
     rank: int
-    flat: str = "Sigmoid Exp"
     outside: str = ""
     opset: int = 18
 
@@ -93,7 +83,6 @@ CASES = {
         "e = Where (p, d, k) y = ReduceMean <keepdims = 0> (e, axes)",
         "H, W, 3",
         1,
-        flat="Sigmoid Exp Where",
         outside="m = Constant <value_floats = [0.1, 0.2, 0.3]> () "
         "i = Constant <value_ints = [1, 1, 3]> () s = Reshape (m, i) "
         "j = Constant <value_ints = [1, 1, 1, 1]> () k1 = Constant <value_floats = [0.5]> () "
@@ -105,7 +94,6 @@ CASES = {
         "y = ReduceMean <keepdims = 0> (d, axes)",
         "3, H, W",
         1,
-        flat="Sigmoid Exp",
         outside="m = Constant <value_floats = [0.1, 0.2, 0.3]> () "
         "i = Constant <value_ints = [3, 1, 1]> () s = Reshape (m, i)",
     ),
@@ -115,43 +103,37 @@ CASES = {
         "d = Sqrt (v) e = Div (b, d) f = Exp (e) y = Reshape (f, t)",
         "H, W",
         1,
-        flat="Sigmoid Sqrt Div Exp",
     ),
     "two flattened values meet": Case(
         AXES.format("0, 1") + "a = Sigmoid (x) b = Exp (x) c = Add (a, b) d = Div (c, x) "
         "y = ReduceMin <keepdims = 0> (d, axes)",
         "H, W",
         0,
-        flat="Sigmoid Exp Div",
     ),
     "what is read otherwise too stays": Case(
         AXES.format("0, 1") + "a = Sigmoid (x) t = Transpose (a) b = Exp (a) "
         "m = ReduceMean (b, axes) y = Add (t, m)",
         "H, W",
         2,
-        flat="",
     ),
     "an axis that differs is left": Case(
         AXES.format("1") + "a = Sigmoid (x) b = Exp (a) y = ReduceMean <keepdims = 0> (b, axes)",
         "H, W",
         1,
-        flat="",
     ),
     "a dimension copied by a Reshape": Case(
         "t = Constant <value_ints = [0, -1]> () a = Sigmoid (x) b = Exp (a) y = Reshape (b, t)",
         "H, W, 2",
         2,
-        flat="",
     ),
     "the shape of another": Case(
-        "t = Shape (x) a = Sigmoid (x) b = Exp (a) y = Reshape (b, t)", "H, W", 2, flat=""
+        "t = Shape (x) a = Sigmoid (x) b = Exp (a) y = Reshape (b, t)", "H, W", 2
     ),
     "a reduction of nothing": Case(
         "none = Constant <value = int64[0] {}> () a = Sigmoid (x) b = Exp (a) "
         "y = ReduceSum <noop_with_empty_axes = 1> (b, none)",
         "H, W",
         2,
-        flat="",
     ),
     "no axes, which would not be all": Case(
         "none = Constant <value = int64[0] {}> () a = Sigmoid (x) b = Exp (a) "
@@ -163,7 +145,6 @@ CASES = {
         "a = Sigmoid (x) b = Exp (a) y = ReduceMean <keepdims = 0> (b, axes)",
         "H, W",
         0,
-        flat="",
         outside="two = Constant <value_int = 2> () zero = Constant <value_int = 0> () "
         "k = SequenceLength (xs) z = Mul (k, zero) l = Add (z, two) "
         "one = Constant <value_int = 1> () axes = Range (z, l, one)",
@@ -175,15 +156,13 @@ CASES = {
         "else_branch = f () => (q) { q = ReduceMax <keepdims = 0> (b, axes) }>",
         "H, W",
         0,
-        flat="",
     ),
-    "what is yielded as it is": Case("a = Sigmoid (x) y = Exp (a)", "H, W", 2, flat=""),
+    "what is yielded as it is": Case("a = Sigmoid (x) y = Exp (a)", "H, W", 2),
     "a row of its own width": Case(
         AXES.format("0, 1") + "z = Constant <value_ints = [0]> () r = ReduceMax (x, z) "
         "a = Sub (x, r) b = Exp (a) y = ReduceMean <keepdims = 0> (b, axes)",
         "H, W",
         0,
-        flat="Exp",
     ),
 }
 
@@ -205,12 +184,7 @@ def _elements(dims: str, sizes: list[dict[str, int]]) -> list[np.ndarray]:
     return [np.arange(np.prod(s), dtype=np.float32).reshape(s) % 7 / 5 for s in shapes]
 
 
-def _in_loops(model: onnx.ModelProto) -> set[str]:
-    loops = [n for g in all_graphs(ir.from_proto(model)) for n in g if n.op_type == "Loop"]
-    return {n.op_type for loop in loops for _, g in subgraphs(loop) for n in walk_nodes(g)}
-
-
-def _rewritten(case: Case, strategy: Strategy) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+def _rewritten(case: Case) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     rank = case.dims.count(",") + 1
     unknown = [
         f"[{', '.join(f'{letter}{i}' for i in range(n))}]"
@@ -221,52 +195,18 @@ def _rewritten(case: Case, strategy: Strategy) -> tuple[onnx.ModelProto, onnx.Mo
     )
     model = onnx.parser.parse_model(text)
     shape = [int(d) if d.isdigit() else None for d in case.dims.split(", ")]
-    after = rewrite(model, strategy=strategy, input_shapes={"xs": shape}).model
+    after = rewrite(model, strategy="fuse", input_shapes={"xs": shape}).model
     assert isinstance(after, onnx.ModelProto)
     return model, after
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("name", CASES)
-def test_flattened_samples(name: str, sizes: str) -> None:
+def test_samples_that_differ_along_several_axes(name: str, sizes: str) -> None:
     case = CASES[name]
-    before, after = _rewritten(case, "fuse")
-    assert not set(case.flat.split()) & _in_loops(after)
+    before, after = _rewritten(case)
     feed = {"xs": _elements(case.dims, SIZES[sizes])}
     difference = compare(
         open_session(before, "reference").run(feed), open_session(after).run(feed)
     )
     assert difference.equal, difference.message
-
-
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.flat])
-def test_what_cannot_be_flattened_stays_in_the_loop(name: str) -> None:
-    _, after = _rewritten(CASES[name], "fuse")
-    assert "Exp" in _in_loops(after)
-
-
-def test_auto_flattens_nothing() -> None:
-    _, after = _rewritten(CASES["two axes"], "auto")
-    assert "Sigmoid" in _in_loops(after)
-
-
-@pytest.mark.parametrize(
-    ("name", "dims"),
-    [("shared operands", [(1, 3), (1, 1)]), ("shared operands behind", [(3, 1)])],
-)
-def test_what_is_squeezed_is_typed(
-    name: str, dims: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = []
-
-    def asked(site: MapSite, typings: Typings, opset: int, paths: Any) -> MapSite | None:
-        new = flattened(site, typings, opset, paths)
-        squeezed = [node for node in new.body if node.op_type == "Squeeze"] if new else []
-        for typing in (typings.declared, typings.proven):
-            own = [typing.dims(node.outputs[0]) for node in squeezed]
-            found.append(own)
-        return new
-
-    monkeypatch.setattr(partly_fused, "flattened", asked)
-    _rewritten(CASES[name], "fuse")
-    assert found == [dims, dims]

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.graph.builder import END, Builder
+from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
 
 __all__ = ["BatchAxis", "Operators", "numbers_of"]
@@ -32,12 +32,14 @@ class Operators:
         op: Records a node with one output, and returns that: `Builder.op`.
         ints: Records a constant int64 vector: `Builder.ints`.
         arange: Records the numbers ``0 .. count - 1``: `Builder.arange`.
+        shape: Records some dimensions of a value: `Builder.shape`.
     """
 
     def __init__(self, builder: Builder, opset: int) -> None:
         self.builder = builder
-        self.opset = opset
-        self.op, self.ints, self.arange = builder.op, builder.ints, builder.arange
+        self.opset = builder.opset = opset
+        self.op, self.ints = builder.op, builder.ints
+        self.arange, self.shape = builder.arange, builder.shape
 
     def unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
         """Insert axes of size 1; no axes give the value itself."""
@@ -69,13 +71,6 @@ class Operators:
     ) -> ir.Value:
         """Reduce over axes; ``op_type`` is one of the operators ``ReduceX``."""
         return self.op(op_type, [value, self.ints(*axes)], {"keepdims": int(keepdims)})
-
-    def shape(self, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
-        """Return dimensions ``start`` to ``end`` of a value as an int64 vector."""
-        if self.opset >= 15:
-            attributes = {"start": start, "end": end}
-            return self.op("Shape", [value], attributes)
-        return self.builder.shape(value, start, END if end is None else end)
 
     def reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
         """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""

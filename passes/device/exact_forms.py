@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.batching.operators import Operators
 from passes.device.arithmetic_forms import differing, either, remainder, rounded, same_flags
 from passes.device.sorted_unique import sorted_unique
+from passes.graph.builder import END
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
 
@@ -124,7 +125,7 @@ def _running_sum(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.V
         return None
     place = int(axis.reshape(()))
     is_reversed = bool(node.attributes.get_int("reverse", 0))
-    count = ops.shape(x, place, place + 1 if place != -1 else None)
+    count = ops.shape(x, place, END if place == -1 else place + 1)
     shifts = ops.op("Min", [ops.ints(*(2**step for step in range(_STEPS))), count])
     starts = shifts if is_reversed else ops.op("Sub", [count, shifts])
     bounds = [_parts(one, ops) for one in (starts, ops.op("Add", [starts, count]))]

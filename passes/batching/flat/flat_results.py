@@ -61,7 +61,6 @@ def stacked_if_alike(
 
 def write_rows_and_sizes(builder: Builder, x: Batched, opset: int) -> ir.Value:
     """Record the sequence of flat samples of several shapes and return it."""
-    builder.opset = opset
     ops = Operators(builder, opset)
     rows, samples = in_order(ops, x)
     grid = samples.grid

@@ -174,7 +174,8 @@ class LinearRecurrence(Pattern):
 
     def _in_steps(self, joined: Joined) -> ir.Value:
         """Record the values behind all iterations in steps of twice as many rows each."""
-        rows, factors = self._with_first(joined, [self._term(joined, 0)]), self._factors(joined)
+        offset = expanded(joined, self.carried, 0, self._rank(joined))
+        rows, factors = self._with_first(joined, [offset]), self._factors(joined)
         if self.dtype in INTEGERS or joined.asks:
             whole = in_steps(joined, rows, factors, self.dtype)
         else:
@@ -193,10 +194,6 @@ class LinearRecurrence(Pattern):
         rank = joined.typing.rank(self.carried.initial)
         assert rank is not None
         return rank
-
-    def _term(self, joined: Joined, at: int) -> ir.Value:
-        """Record a term of all iterations in the shape of the carried value."""
-        return expanded(joined, self.carried, at, self._rank(joined))
 
     def _factors(self, joined: Joined) -> ir.Value:
         """Record the factors, with 1 in front as that of the initial value, or the one number."""

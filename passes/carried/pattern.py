@@ -59,12 +59,10 @@ class Term:
     is_alike: bool = False
 
 
-class Pattern(abc.ABC):
-    """A carried value that is not a recurrence.
+class _Traits:
+    """What a pattern says of itself.
 
     Attributes:
-        carried: Where it stands.
-        terms: What is needed of all iterations.
         name: What the report calls it.
         rounds: Whether it rounds otherwise than the Loop.
         grows: Whether the Loop copies in every iteration what it has appended so far.
@@ -73,10 +71,6 @@ class Pattern(abc.ABC):
         few: Up to how many iterations the Loop is faster.
         is_dear: Whether it may take many times the time and memory of the Loop.
         cheap_from: The opset from which on it does not; None where there is none.
-        nodes: What computes terms that the body itself does not compute, in order; they read
-            values of the body, and stand in no graph.
-        speculated: Those of them that stood in a branch, each with the node that it is a copy of:
-            they run in iterations in which the model would not have run them.
         dims: What is known of its dimensions by the way it is made; None for nothing.
         keeps_shape: Whether it has one shape in all iterations: as it is made, or where no term is
             larger.
@@ -87,8 +81,6 @@ class Pattern(abc.ABC):
             what they read, and that value.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     name: str
     rounds: bool = False
     grows: bool = False
@@ -97,13 +89,31 @@ class Pattern(abc.ABC):
     few: int = 0
     is_dear: bool = False
     cheap_from: int | None = None
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     dims: tuple[int | None, ...] | None = None
     keeps_shape: Literal["", "as it is made", "by its terms"] = ""
     gives_next: bool = False
     between: tuple[ir.Value, ...] = ()
     instead: Mapping[ir.Node, tuple[ir.Value, ir.Value]] = MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern(_Traits, abc.ABC):
+    """A carried value that is not a recurrence.
+
+    Attributes:
+        carried: Where it stands.
+        terms: What is needed of all iterations.
+        nodes: What computes terms that the body itself does not compute, in order; they read
+            values of the body, and stand in no graph.
+        speculated: Those of them that stood in a branch, each with the node that it is a copy of:
+            they run in iterations in which the model would not have run them.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    _: dataclasses.KW_ONLY
+    nodes: tuple[ir.Node, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
 
     @abc.abstractmethod
     def write(self, joined: Joined) -> ir.Value:

@@ -220,7 +220,7 @@ def _reread(read: Reread, facts: LoopFacts, typing: Typing) -> Pattern | None:
     """Return what all iterations read of a tensor."""
     carried = read.carried
     if read.is_unwritten:
-        return Unwritten(carried, read)
+        return Unwritten(carried, (), read)
     if carried.next not in dependent_values(facts.scope, carried.inner):
         first = read.place.replace({ITERATION: Linear(0)})
         is_counted = read.is_next or read.ring is not None or is_nonnegative(first)
@@ -234,7 +234,7 @@ def _reread(read: Reread, facts: LoopFacts, typing: Typing) -> Pattern | None:
     is_stacked = form is not None and all(term.kind == "stacked" for term in form.terms)
     if form is None or not is_stacked or not form.can_collect(is_after=False):
         return None
-    return Onward(carried, form, read)
+    return Onward(carried, form.terms, form, read, nodes=form.nodes, speculated=form.speculated)
 
 
 def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -20,10 +22,13 @@ from passes.loops.forms import SPLITTABLE
 from passes.sequences.carried import note_tensors
 from passes.sequences.element_shapes import is_like_elements
 from passes.sequences.fixed_elements import place_of
-from passes.sequences.row_reads import Step, reading_rows
 from passes.typing.value_types import Typing
 
 __all__ = ["become_rows"]
+
+
+_Step: TypeAlias = Callable[[Builder, ir.Value], ir.Value]
+"""Records what a node makes of the rows that it reads."""
 
 
 @dataclasses.dataclass
@@ -38,7 +43,7 @@ class _Plan:
     """
 
     lengths: dict[ir.Value, int]
-    steps: dict[ir.Node, Step] = dataclasses.field(default_factory=dict)
+    steps: dict[ir.Node, _Step] = dataclasses.field(default_factory=dict)
     open: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
     drops: bool = False
 
@@ -135,7 +140,7 @@ def _enter(node: ir.Node, plan: _Plan, loop: ir.Node, first: ir.Value, typing: T
         plan.lengths[output], first_is_new = length + 1, at < length
         plan.steps[node] = lambda b, rows: _joined(b, rows, given[1], in_front=first_is_new)
         return True
-    step = reading_rows(node, length, typing.dims(first), typing)
+    step = _reading_rows(node, length, typing.dims(first), typing)
     if step is not None:
         plan.steps[node] = step
     return step is not None
@@ -230,3 +235,33 @@ def _split(node: ir.Node, result: ir.Value, opset: int) -> None:
     to_opset_form(builder.nodes, opset)
     assert node.graph is not None
     node.graph.insert_after(node, builder.nodes)
+
+
+def _reading_rows(
+    node: ir.Node, length: int, dims: Sequence[int | str | None] | None, typing: Typing
+) -> _Step | None:
+    """Return how what a node reads of a list is read of its rows; None if it is not known.
+
+    Args:
+        node: What reads the list.
+        length: How many elements the list has.
+        dims: Their dimensions.
+        typing: The proven typing.
+    """
+    if is_operator(node, "SequenceLength"):
+        return lambda builder, _: builder.scalar(length)
+    if is_operator(node, "SequenceAt"):
+        place = operand(node, 1)
+        is_scalar = typing.rank(place) == 0
+        return (lambda b, rows: b.op("Gather", [rows, place], {"axis": 0})) if is_scalar else None
+    if dims is None or not is_operator(node, "ConcatFromSequence"):
+        return None
+    axis = node.attributes.get_int("axis", 0)
+    if node.attributes.get_int("new_axis", 0):
+        axis %= len(dims) + 1
+        perm = [*range(1, axis + 1), 0, *range(axis + 1, len(dims) + 1)]
+        return lambda builder, rows: builder.op("Transpose", [rows], {"perm": perm})
+    rest = [dim for dim in dims[1:] if isinstance(dim, int) and dim]
+    if axis or not dims or len(rest) < len(dims) - 1:
+        return None
+    return lambda builder, rows: builder.op("Reshape", [rows, builder.ints(-1, *rest)])

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.carried.cells.cell_kinds import CellKind
 from passes.carried.cells.cell_values import Dim, Lead
 from passes.carried.common.selections import Selection
+from passes.carried.pattern import Term
 from passes.graph.builder import Builder
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
@@ -42,6 +43,13 @@ class Cell:
     mask: Selection | None = None
     mask_lead: Lead = ()
     is_flag_alone: bool = False
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The rows that it reads, and the mask: each of their dimensions is known to be one."""
+        mask = [] if self.mask is None else [self.mask.condition]
+        rows = [*(row for row, _, _ in self.rows), *mask]
+        return tuple(Term(value, is_alike=True) for value in rows)
 
     @property
     def is_open(self) -> bool:

@@ -11,10 +11,9 @@ import onnx_ir as ir
 from passes.carried.cells.cell import Cell
 from passes.carried.cells.cell_runs import CellRun
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.totals.running import without_one
 from passes.decisions import Code
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["CellState"]
@@ -28,13 +27,11 @@ class CellState(Pattern):
     """A state of a recurrent cell.
 
     Attributes:
-        carried: Where it stands.
         cell: The cell.
         at: Which of its states it is: the second one of an LSTM is not given for each iteration.
         instead: Nodes that may read it, see `Pattern`.
     """
 
-    carried: Carried
     cell: Cell
     at: int = 0
     instead: Mapping[ir.Node, tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=dict)
@@ -63,13 +60,6 @@ class CellState(Pattern):
     def keeps_shape(self) -> Literal["", "as it is made"]:  # type: ignore[override]
         """Whether it has one shape in all iterations, and before them."""
         return "" if self.cell.is_open else "as it is made"
-
-    @property
-    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
-        """The rows that it reads, and the mask: each of their dimensions is known to be one."""
-        mask = [] if self.cell.mask is None else [self.cell.mask.condition]
-        rows = [*(row for row, _, _ in self.cell.rows), *mask]
-        return tuple(Term(value, is_alike=True) for value in rows)
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the state behind the last iteration."""

@@ -64,12 +64,14 @@ class _CellFinder:
         if not self._is_float(state) or state.carried.next not in own:
             return None
         with contextlib.suppress(NotACellError):
-            return CellState(state.carried, self._cell([state]))
+            cell = self._cell([state])
+            return CellState(state.carried, cell.terms, cell)
         others = [o for o in self._facts.states if o is not state and self._is_float(o)]
         for other in others if len(others) < _MOST else ():
             for at, pair in enumerate(([state, other], [other, state])):
                 with contextlib.suppress(NotACellError):
-                    return CellState(state.carried, self._cell(pair), at)
+                    cell = self._cell(pair)
+                    return CellState(state.carried, cell.terms, cell, at)
         return self._shown(state)
 
     def _shown(self, state: State) -> CellState | None:
@@ -83,7 +85,7 @@ class _CellFinder:
             if kept is None or mask is None or not is_same_mask(kept, mask):
                 continue
             if kept.chosen is mask.chosen and self._is_like(state, other):
-                return CellState(state.carried, found.cell)
+                return dataclasses.replace(found, carried=state.carried)
         return None
 
     def _is_like(self, one: State, other: State) -> bool:

@@ -14,7 +14,6 @@ import onnx_ir as ir
 
 from passes.carried.choices.hits import Hits
 from passes.carried.joined import Joined, covers, same_dims, unproven_shape
-from passes.carried.pattern import Term
 from passes.carried.totals.filled import (
     Begun,
     RunningPattern,
@@ -28,7 +27,6 @@ from passes.carried.totals.running import running, total_of
 from passes.carried.totals.weighed import weigh_all, weigh_losers
 from passes.graph.builder import Builder
 from passes.graph.picking import pick
-from passes.reading.iterations import Carried
 
 __all__ = ["Best", "Chosen"]
 
@@ -38,21 +36,14 @@ class Chosen(RunningPattern):
     """A carried value that the row of one iteration replaces.
 
     Attributes:
-        carried: Where it stands.
         terms: What says which row, and the rows.
         hits: Which rows count.
         name: What the report calls it.
-        nodes: What computes the rows beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
         weighs: Whether the rows that are not taken are multiplied by 0 and added.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     hits: Hits
     name: str
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     weighs: bool = False
     keeps_shape = "by its terms"
 

@@ -105,7 +105,7 @@ def find_chosen(
     if may_fail:
         nodes, pairs = _taken(carried, selection, chosen, nodes, pairs, typing), []
         chosen = nodes[-1].outputs[0]
-    rows, beside = Term(chosen), (tuple(nodes), tuple(pairs))
+    rows, speculated = Term(chosen), tuple(pairs)
     condition = skip_identities(selection.condition)
     for known, one in best:
         is_same = skip_identities(known.condition) is condition
@@ -113,22 +113,29 @@ def find_chosen(
         if not may_fail and is_same and one.carried is not carried:
             name = "value of the best so far"
             return Chosen(
-                carried, (one.hits.term, rows), one.hits, name, *beside, selection.weighs
+                carried,
+                (one.hits.term, rows),
+                one.hits,
+                name,
+                selection.weighs,
+                nodes=tuple(nodes),
+                speculated=speculated,
             )
     if condition in dependent:
         return None
     term = Term(selection.condition)
     if selection.is_turned:
-        turned = added("Not", [selection.condition])
-        term, beside = Term(turned.outputs[0]), ((*nodes, turned), tuple(pairs))
+        nodes.append(added("Not", [selection.condition]))
+        term = Term(nodes[-1].outputs[0])
     hits = Hits(None, term, None, False, ir.DataType.BOOL, selection.is_whole)
     return Chosen(
         carried,
         (term, rows),
         hits,
         "last value where a condition holds",
-        *beside,
         selection.weighs,
+        nodes=tuple(nodes),
+        speculated=speculated,
     )
 
 

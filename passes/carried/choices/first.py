@@ -64,7 +64,7 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     hits = Hits(None, Term(flag), None, True, ir.DataType.BOOL, True, (carried, op_type, limit))
     terms = (Term(flag), Term(chosen))
     name = "first iteration where a condition holds"
-    return Chosen(carried, terms, hits, name, (*nodes, *beside), tuple(pairs))
+    return Chosen(carried, terms, hits, name, nodes=(*nodes, *beside), speculated=tuple(pairs))
 
 
 class _FirstReader(BranchReader):

@@ -37,16 +37,9 @@ class CarriedFlag(RunningPattern):
     """A carried boolean.
 
     Attributes:
-        carried: Where it stands.
         terms: What an iteration makes of it where it is true, and where it is false.
-        nodes: What computes them.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     name = "carried flag"
     keeps_shape = "by its terms"
 
@@ -97,7 +90,7 @@ def find_flag(carried: Carried, iteration: Iteration, typing: Typing) -> Carried
     for node in reader.nodes:
         reread(node, outside)
     terms = tuple(Term(outside.get(value, value)) for value in found)
-    return CarriedFlag(carried, terms, (*copies, *reader.nodes), tuple(pairs))
+    return CarriedFlag(carried, terms, nodes=(*copies, *reader.nodes), speculated=tuple(pairs))
 
 
 class _FlagReader(BranchReader):

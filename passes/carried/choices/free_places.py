@@ -29,19 +29,14 @@ class FreePlaces(Pattern):
     """A carried tensor whose free places each take the first value that comes.
 
     Attributes:
-        carried: Where it stands.
         terms: The values of an iteration, and the flags of the places that it may take.
         free: What a free place holds.
         dtype: The element type.
-        nodes: What computes the flags.
         is_dear: Whether places are many: the values of all iterations are larger than a cache.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     free: int | float
     dtype: ir.DataType
-    nodes: tuple[ir.Node, ...] = ()
     is_dear: bool = False
     name = "free places taken once"
     keeps_shape = "by its terms"
@@ -127,7 +122,7 @@ def find_free_places(carried: Carried, iteration: Iteration, typing: Typing) -> 
         flags.append(nodes[-1].outputs[0])
     terms = tuple(map(Term, (selection.chosen, *flags)))
     is_small = (typing.rank(carried.initial) or 0) < 2
-    return FreePlaces(carried, terms, free, dtype, tuple(nodes), is_dear=not is_small)
+    return FreePlaces(carried, terms, free, dtype, not is_small, nodes=tuple(nodes))
 
 
 def _parts(condition: ir.Value, body: ir.Graph, typing: Typing) -> list[ir.Value]:

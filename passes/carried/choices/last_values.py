@@ -21,12 +21,9 @@ class LastValue(Pattern):
     """What the iteration before computed from its own sample only.
 
     Attributes:
-        carried: Where it stands.
         terms: What an iteration computes.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     name = "carried last value"
 
     def write(self, joined: Joined) -> ir.Value:

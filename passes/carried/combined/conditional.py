@@ -10,77 +10,38 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.carried.common.wrapped import Wrapped
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
-from passes.reading.iterations import Carried
 from passes.typing.value_types import ValueType
 
 __all__ = ["Conditional"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Conditional(Pattern):
+class Conditional(Wrapped):
     """What some iterations do to a carried tensor, where the others leave it as it is.
 
     Attributes:
-        carried: Where it stands.
         terms: Those of what is done, and whether an iteration does it. Without that flag all are
             concatenated, and an iteration that does nothing has no rows.
-        done: What is done.
+        form: What is done.
         is_flagged: Whether the last term is the flag.
-        nodes: What computes the terms beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
-    done: Pattern
     is_flagged: bool
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """What the report calls it."""
-        return f"{self.done.name.removesuffix(_UNDER)}{_UNDER}"
-
-    @property
-    def between(self) -> tuple[ir.Value, ...]:  # type: ignore[override]
-        """What the tensor is behind some of the writes of an iteration."""
-        return self.done.between
-
-    @property
-    def rounds(self) -> bool:  # type: ignore[override]
-        """Whether it rounds otherwise than the Loop."""
-        return self.done.rounds
-
-    @property
-    def needs_sizes(self) -> bool:  # type: ignore[override]
-        """Whether the sizes of what iterations give count where there are none."""
-        return self.done.needs_sizes
-
-    @property
-    def grows(self) -> bool:  # type: ignore[override]
-        """Whether the Loop copies in every iteration what it has appended so far."""
-        return self.done.grows
-
-    @property
-    def is_dear(self) -> bool:  # type: ignore[override]
-        """Whether it may take many times the time and memory of the Loop."""
-        return self.done.is_dear
-
-    @property
-    def cheap_from(self) -> int | None:  # type: ignore[override]
-        """The opset from which on it does not."""
-        return self.done.cheap_from
+        return f"{self.form.name.removesuffix(_UNDER)}{_UNDER}"
 
     def check_shape(self, joined: Joined) -> None:
         """Check that what is done leaves the shape as it is."""
-        self.done.check_shape(joined)
+        self.form.check_shape(joined)
 
     def write(self, joined: Joined) -> ir.Value:
         """Record what is done by the iterations that do it."""
-        return self.done.write(self._kept(joined))
+        return self.form.write(self._kept(joined))
 
     def _kept(self, joined: Joined) -> Joined:
         """Return what those iterations give."""
@@ -98,7 +59,7 @@ class Conditional(Pattern):
     def _single(self, joined: Joined) -> list[ValueType]:
         """Return the types of what was stacked: without the axis of 0 or 1 rows."""
         types = []
-        for known, term in zip(joined.types, self.done.terms, strict=True):
+        for known, term in zip(joined.types, self.form.terms, strict=True):
             dims = known.dims
             if term.kind == "stacked" and dims is not None:
                 known = ValueType(known.type, (*dims[: term.axis], *dims[term.axis + 1 :]))

@@ -13,15 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.combined.steps import Steps, onto
+from passes.carried.combined.steps import Steps, Together, onto
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.writes.writes import Write
 from passes.decisions import Code
 from passes.graph.made import operand
 from passes.graph.picking import can_pick, pick
 from passes.numbers.integers import ITERATION
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import name_of_carried
 
@@ -32,27 +31,16 @@ _NEVER = -(2**62)
 
 
 @dataclasses.dataclass(frozen=True)
-class CrossingWrites(Pattern):
-    """Writes of an iteration, in order, each at a place of the iteration along an axis of its own.
+class CrossingWrites(Together):
+    """Writes of an iteration, each at a place of the iteration along an axis of its own.
 
     Attributes:
-        carried: Where the tensor stands.
-        terms: Those of all writes, one behind the other.
-        parts: The writes.
-        nodes: What computes the terms beside the body.
-        between: What the tensor is behind each write but the last.
         dtype: The element type of the tensor.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     parts: tuple[Write, ...]
-    nodes: tuple[ir.Node, ...]
-    between: tuple[ir.Value, ...]
     dtype: ir.DataType | None = None
     name = "carried writes by index that cross"
-    keeps_shape = "as it is made"
-    needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
         """Record one write behind the other, each where its iteration is not an earlier one."""
@@ -129,14 +117,7 @@ def crossing(
     numbers = [one.index for one in writes if one.index is not None]
     if first is None or any((one - first).number is None for one in numbers):
         return None
-    return CrossingWrites(
-        parts[0].carried,
-        tuple(term for one in writes for term in one.terms),
-        tuple(writes),
-        tuple(node for one in writes for node in one.nodes),
-        (*between, *(value for part in parts for value in part.between)),
-        dtype,
-    )
+    return CrossingWrites.of(parts, writes, between, dtype=dtype)
 
 
 def _has_own_place(write: Write) -> bool:

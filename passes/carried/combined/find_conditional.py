@@ -168,7 +168,7 @@ def _under(
             at_hand, done.named, mask, (*zeros, *copies, *done.nodes), typing, is_turned=is_turned
         )
         if made is not None:
-            return Conditional(done.carried, made[0], done, False, tuple(made[1]))
+            return Conditional(done.carried, made[0], done, False, nodes=tuple(made[1]))
     flag, beside = flag_of(mask.condition, is_turned=is_turned)
     terms, limits = _limited(terms, flag)
     terms.append(Term(flag))
@@ -176,7 +176,7 @@ def _under(
     speculated = (*pairs, *done.speculated)
     if isinstance(done, OwnRows):
         return done.under(tuple(terms), nodes, speculated)
-    return Conditional(done.carried, tuple(terms), done, True, nodes, speculated)
+    return Conditional(done.carried, tuple(terms), done, True, nodes=nodes, speculated=speculated)
 
 
 def _enter(pairs: Iterable[tuple[ir.Node, ir.Node]], facts: LoopFacts, typing: Typing) -> None:

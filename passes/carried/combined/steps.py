@@ -8,41 +8,65 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any, Self
 
 import onnx_ir as ir
 
 from passes.carried.combined.conditional import Conditional
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.writes.writes import Write
 from passes.numbers.integers import Linear
-from passes.reading.iterations import Carried
 
-__all__ = ["Steps", "in_steps", "onto"]
+__all__ = ["Steps", "Together", "in_steps", "onto"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Steps(Pattern):
+class Together(Pattern):
     """Writes of an iteration, in order.
 
     Attributes:
-        carried: Where the tensor stands.
         terms: Those of all writes, one behind the other.
         parts: The writes.
-        nodes: What computes the terms beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
         between: What the tensor is behind each write but the last.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     parts: tuple[Pattern, ...]
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     between: tuple[ir.Value, ...] = ()
     name = "carried writes by index"
     keeps_shape = "as it is made"
     needs_sizes = False
+
+    @classmethod
+    def of(
+        cls,
+        given: Sequence[Pattern],
+        parts: Sequence[Pattern],
+        between: Sequence[ir.Value],
+        **more: Any,
+    ) -> Self:
+        """Return writes as one pattern.
+
+        Args:
+            given: What the writes were found as.
+            parts: The writes, in order.
+            between: What the tensor is behind some of those that are given.
+            more: What else the pattern holds.
+        """
+        return cls(
+            given[0].carried,
+            tuple(term for part in parts for term in part.terms),
+            tuple(parts),
+            (*between, *(value for part in given for value in part.between)),
+            nodes=tuple(node for part in parts for node in part.nodes),
+            speculated=tuple(pair for part in parts for pair in part.speculated),
+            **more,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps(Together):
+    """Writes of an iteration, apart from those of other iterations."""
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
@@ -65,8 +89,8 @@ def onto(part: Pattern, tensor: ir.Value) -> Pattern:
     """Return a write to another tensor than the initial one."""
     carried = dataclasses.replace(part.carried, initial=tensor)
     if isinstance(part, Conditional):
-        done = onto(part.done, tensor)
-        return dataclasses.replace(part, carried=carried, done=done)
+        done = onto(part.form, tensor)
+        return dataclasses.replace(part, carried=carried, form=done)
     assert isinstance(part, Write)
     return dataclasses.replace(part, carried=carried)
 
@@ -84,20 +108,12 @@ def in_steps(parts: Sequence[Pattern], between: Sequence[ir.Value] = ()) -> Step
     room = _room(known) if len(known) == len(writes) else None
     if room is None:
         return None
-    made = tuple(_widened(part, *room) for part in single)
-    return Steps(
-        parts[0].carried,
-        tuple(term for part in made for term in part.terms),
-        made,
-        tuple(node for part in made for node in part.nodes),
-        tuple(pair for part in made for pair in part.speculated),
-        (*between, *(value for part in parts for value in part.between)),
-    )
+    return Steps.of(parts, [_widened(part, *room) for part in single], between)
 
 
 def _written(part: Pattern) -> Write | None:
     if isinstance(part, Conditional):
-        return _written(part.done)
+        return _written(part.form)
     return part if isinstance(part, Write) else None
 
 
@@ -128,6 +144,6 @@ def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
 def _widened(part: Pattern, index: Linear | None, width: int) -> Pattern:
     """Return a write that asks for the room of all writes of an iteration."""
     if isinstance(part, Conditional):
-        return dataclasses.replace(part, done=_widened(part.done, index, width))
+        return dataclasses.replace(part, form=_widened(part.form, index, width))
     assert isinstance(part, Write)
     return dataclasses.replace(part, index=index, width=width)

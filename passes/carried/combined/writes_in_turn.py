@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from passes.carried.combined.steps import Together
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.places.last_ones import OLDEST_SCATTER
 from passes.carried.writes.last_places import LastWrite, scatter_last
 from passes.decisions import Code
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import BEHIND, name_of_carried
 
@@ -25,27 +25,15 @@ __all__ = ["WritesInTurn", "in_turn"]
 
 
 @dataclasses.dataclass(frozen=True)
-class WritesInTurn(Pattern):
-    """Writes of an iteration, in order.
+class WritesInTurn(Together):
+    """Writes of an iteration to places that other iterations may write to.
 
     Attributes:
-        carried: Where the tensor stands.
-        terms: Those of all writes, one behind the other.
-        parts: The writes.
-        nodes: What computes the terms beside the body.
-        between: What the tensor is behind each write but the last.
         is_dear: Whether an iteration may write to many places, which cost more to sort.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     parts: tuple[LastWrite, ...]
-    nodes: tuple[ir.Node, ...] = ()
-    between: tuple[ir.Value, ...] = ()
     is_dear: bool = False
-    name = "carried writes by index"
-    keeps_shape = "as it is made"
-    needs_sizes = False
     cheap_from = OLDEST_SCATTER
 
     def write(self, joined: Joined) -> ir.Value:
@@ -113,11 +101,5 @@ def in_turn(parts: Sequence[Pattern], between: Sequence[ir.Value]) -> WritesInTu
             single.append(part)
     if not single:
         return None
-    return WritesInTurn(
-        parts[0].carried,
-        tuple(term for part in single for term in part.terms),
-        tuple(single),
-        tuple(node for part in single for node in part.nodes),
-        (*between, *(value for part in parts for value in part.between)),
-        any(part.is_dear for part in single),
-    )
+    is_dear = any(part.is_dear for part in single)
+    return WritesInTurn.of(parts, single, between, is_dear=is_dear)

@@ -7,8 +7,7 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
-from passes.reading.iterations import Carried
+from passes.carried.pattern import Pattern
 
 __all__ = ["Wrapped"]
 
@@ -18,17 +17,10 @@ class Wrapped(Pattern):
     """A carried value that is computed by the pattern of another.
 
     Attributes:
-        carried: Where it stands.
         form: The pattern; the initial value that it knows stands in no graph.
     """
 
-    carried: Carried
     form: Pattern
-
-    @property
-    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
-        """What is needed of all iterations."""
-        return self.form.terms
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -56,17 +48,17 @@ class Wrapped(Pattern):
         return self.form.needs_sizes
 
     @property
-    def nodes(self) -> tuple[ir.Node, ...]:  # type: ignore[override]
-        """What computes terms that the body does not compute."""
-        return self.form.nodes
+    def grows(self) -> bool:  # type: ignore[override]
+        """Whether the Loop copies in every iteration what it has appended so far."""
+        return self.form.grows
 
     @property
-    def speculated(self) -> tuple[tuple[ir.Node, ir.Node], ...]:  # type: ignore[override]
-        """Those of them that stood in a branch."""
-        return self.form.speculated
+    def between(self) -> tuple[ir.Value, ...]:  # type: ignore[override]
+        """What the tensor is behind some of the writes of an iteration."""
+        return self.form.between
 
     def begun(self, joined: Joined, initial: ir.Value) -> Pattern:
         """Return the pattern with an initial value that is recorded."""
         joined.typing.set(initial, joined.typing[self.form.carried.initial])
         carried = dataclasses.replace(self.form.carried, initial=initial)
-        return dataclasses.replace(self.form, carried=carried)  # type: ignore[type-var]
+        return dataclasses.replace(self.form, carried=carried)

@@ -32,16 +32,11 @@ class ConcatAppend(Pattern):
     """A carried tensor that each iteration joins to what it computes, behind it.
 
     Attributes:
-        carried: Where it stands.
         terms: What is appended, as one tensor.
         axis: Along which axis.
-        nodes: What joins several appended tensors of one iteration.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
-    nodes: tuple[ir.Node, ...] = ()
     name = "carried Concat"
     grows = True
     needs_sizes = False
@@ -131,7 +126,7 @@ def find_append(carried: Carried, body: ir.Graph | Scope) -> ConcatAppend | None
         return None
     (axis,) = axes
     term, nodes = rows_of(parts, body, axis)
-    return ConcatAppend(carried, (term,), axis, nodes)
+    return ConcatAppend(carried, (term,), axis, nodes=nodes)
 
 
 def rows_of(

@@ -38,22 +38,17 @@ class RollingBuffer(Pattern):
     """The last places of what was appended so far, as many as there were at first.
 
     Attributes:
-        carried: Where it stands.
         terms: What is appended.
         axis: Along which axis.
         step: How many places an iteration appends.
         is_unsqueezed: Whether the term lacks the axis, and is a single place.
-        nodes: What joins several appended tensors of one iteration.
         ends: Where slices that are appended end, each with the size of what it is cut from.
         is_turned: Whether new places come in front, and the last ones are dropped.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
     step: int
     is_unsqueezed: bool
-    nodes: tuple[ir.Node, ...] = ()
     ends: tuple[tuple[Linear, Linear], ...] = ()
     is_turned: bool = False
     name = "carried buffer"
@@ -191,8 +186,8 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
         new = nodes[0].outputs[0]
     row = unsqueezed(new, body, axis)
     term = Term(new if row is None else row)
-    how = (axis, step, row is not None, nodes, tuple(ends), is_turned)
-    return RollingBuffer(carried, (term,), *how)
+    how = (axis, step, row is not None, tuple(ends), is_turned)
+    return RollingBuffer(carried, (term,), *how, nodes=nodes)
 
 
 def _places(

@@ -29,7 +29,6 @@ class CacheWrite(Pattern):
     """A carried cache that each iteration writes rows to, behind those of the iteration before.
 
     Attributes:
-        carried: Where it stands.
         terms: The rows.
         axis: Along which axis they follow one another.
         first: The position of the first row.
@@ -37,8 +36,6 @@ class CacheWrite(Pattern):
         mode: Whether rows go around the end of the cache.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
     first: Linear
     base: ir.Value | None

@@ -19,7 +19,6 @@ from passes.carried.lists.several_rows import SeveralRows, side_by_side
 from passes.carried.pattern import Pattern, Term, added, added_integers
 from passes.flat_views import FlatView, span_of, write_view
 from passes.graph.made import made_by
-from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing, common_dims
 
 __all__ = ["FilteredImages", "find_filtered_images", "find_several_images"]
@@ -30,25 +29,18 @@ class FilteredImages(Pattern):
     """A carried sequence that gains elements of any size, in some iterations or in all.
 
     Attributes:
-        carried: Where it stands.
         terms: The rows that an iteration adds; the sizes of its elements; and whether it adds
             each, if not all do.
         dtype: The element type.
         lead: The known dimensions before the axes that may differ.
         rest: Those behind them.
         count: How many axes may differ.
-        nodes: What computes the terms beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     dtype: ir.DataType
     lead: tuple[int, ...]
     rest: tuple[int, ...]
     count: int
-    nodes: tuple[ir.Node, ...]
-    speculated: tuple[tuple[ir.Node, ir.Node], ...]
     needs_sizes = False
     gives_flat = True
 
@@ -120,7 +112,8 @@ def find_several_images(found: SeveralRows | None, typing: Typing) -> FilteredIm
     lead, rest = map(tuple, numbers)
     terms, nodes = _terms(found, rest, range(*span))
     made, count = (*found.nodes, *nodes), span[1] - span[0]
-    return FilteredImages(found.carried, terms, dtype, lead, rest, count, made, found.speculated)
+    how = (dtype, lead, rest, count)
+    return FilteredImages(found.carried, terms, *how, nodes=made, speculated=found.speculated)
 
 
 def _terms(

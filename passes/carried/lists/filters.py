@@ -16,12 +16,11 @@ from passes.carried.lists.appends import (
     like_initial,
 )
 from passes.carried.lists.joined_elements import first_elements
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.decisions import Code
 from passes.graph.graphs import is_operator
 from passes.loops.forms import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
@@ -33,22 +32,15 @@ class Filter(Pattern):
     """A carried tensor or sequence that gains one row in some iterations.
 
     Attributes:
-        carried: Where it stands.
         terms: The row; and whether the iteration adds it, if not all do.
         axis: Of a tensor: along which axis.
         is_sequence: Whether it is a sequence.
         is_reversed: Whether a row comes in front of those that are there.
-        nodes: What computes the terms beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
     is_sequence: bool
     is_reversed: bool
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -72,7 +72,7 @@ def _of_some(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) 
         terms = [Term(row, "stacked", axis), Term(flag)]
         nodes += beside
     how = (axis, found.is_sequence, found.is_reversed)
-    return Filter(carried, tuple(terms), *how, tuple(nodes), tuple(speculated))
+    return Filter(carried, tuple(terms), *how, nodes=tuple(nodes), speculated=tuple(speculated))
 
 
 def _of_either(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) -> Filter | None:
@@ -82,7 +82,7 @@ def _of_either(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing
         return None
     one, (made,) = found.added, found.nodes
     terms = (Term(one.row, "stacked", one.axis),)
-    return Filter(carried, terms, one.axis, one.is_sequence, one.is_reversed, (made,))
+    return Filter(carried, terms, one.axis, one.is_sequence, one.is_reversed, nodes=(made,))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,8 @@ import onnx_ir as ir
 
 from passes.carried.joined import Joined, same_dims, unproven_shape
 from passes.carried.lists.appends import fitting_rows
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.graph.made import made_by, operands
-from passes.reading.iterations import Carried
 
 __all__ = ["JoinedElements", "first_elements"]
 
@@ -47,8 +46,6 @@ class JoinedElements(Pattern):
         is_checked: Whether the Loop fails where elements do not fit together.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
     is_new_axis: bool
     first: tuple[ir.Value, ...]

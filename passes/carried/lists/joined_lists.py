@@ -37,16 +37,11 @@ class JoinedList(Pattern):
     """A carried sequence that gains pieces at its end, and is only read to join them.
 
     Attributes:
-        carried: Where it stands.
         terms: The piece, or none of its rows where an iteration adds nothing.
         axis: Along which axis all are joined.
-        nodes: What computes the piece beside the body.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
-    nodes: tuple[ir.Node, ...] = ()
     name = "pieces of a list"
     grows = True
     needs_sizes = False
@@ -73,7 +68,7 @@ def find_joined_list(carried: Carried, iteration: Iteration, typing: Typing) -> 
     if part is None or part.piece is None or not reader.differ:
         return None
     terms = (Term(part.piece, "concatenated", axis),)
-    return JoinedList(carried, terms, axis, tuple(part.nodes))
+    return JoinedList(carried, terms, axis, nodes=tuple(part.nodes))
 
 
 @dataclasses.dataclass(frozen=True)

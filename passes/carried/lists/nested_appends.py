@@ -73,7 +73,7 @@ def find_nested_append(carried: Carried, facts: LoopFacts, typing: Typing) -> Fi
     count = len(gain.values)
     terms = tuple(Term(value, "concatenated") for value in loop.outputs[-count:])
     nodes = (*(copy for copy, _ in pairs), loop)
-    return Filter(carried, terms, 0, gain.is_sequence, False, nodes, tuple(pairs))
+    return Filter(carried, terms, 0, gain.is_sequence, False, nodes=nodes, speculated=tuple(pairs))
 
 
 def _gain(inner: Iteration, through: Carried) -> _Gain | None:

@@ -108,7 +108,13 @@ def find_several_rows(found: SeveralRows | None, typing: Typing) -> Filter | Non
         terms.append(Term(flag, "concatenated"))
         nodes += flag_nodes
     return Filter(
-        found.carried, tuple(terms), 0, found.is_sequence, False, tuple(nodes), found.speculated
+        found.carried,
+        tuple(terms),
+        0,
+        found.is_sequence,
+        False,
+        nodes=tuple(nodes),
+        speculated=found.speculated,
     )
 
 

@@ -52,8 +52,8 @@ def find_own_rows(
     index = reader.columns[0][axis].start
     assert index is not None
     writes = tuple(_turned(one, axis) for one in reader.writes)
-    common = (reader.dtype, tuple(reader.nodes), reader.is_sized)
-    return OwnRows(carried, reader.terms, writes, *common, index, axis)
+    how = (reader.dtype, reader.is_sized, index, axis)
+    return OwnRows(carried, reader.terms, writes, *how, nodes=tuple(reader.nodes))
 
 
 def _is_own(reader: _OwnReader, axis: int) -> bool:

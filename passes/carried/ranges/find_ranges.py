@@ -28,8 +28,8 @@ def find_range_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Rang
         return None
     if any(_grows(columns) for columns in reader.columns):
         return None
-    common = (reader.dtype, tuple(reader.nodes), reader.is_sized)
-    return RangeWrite(carried, reader.terms, tuple(reader.writes), *common, reader.moves)
+    how = (tuple(reader.writes), reader.dtype, reader.is_sized, reader.moves)
+    return RangeWrite(carried, reader.terms, *how, nodes=tuple(reader.nodes))
 
 
 def _grows(columns: Sequence[Column]) -> bool:

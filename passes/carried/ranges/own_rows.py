@@ -53,7 +53,6 @@ class OwnRows(RangedWrites):
         index: The row of an iteration.
         axis: The axis that rows are numbered along.
         flags: The terms that say whether an iteration writes at all; all have to hold.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
     writes: tuple[OwnWrite, ...]
@@ -61,7 +60,6 @@ class OwnRows(RangedWrites):
     axis: int = 0
     name: str = RangedWrites.name
     flags: tuple[int, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
 
     def under(
         self,

@@ -13,12 +13,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined, covers, unknown_rank
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.ranges.range_marks import Marked, covered_places, last_writers, rows_of_writers
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.picking import pick
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["One", "RangeWrite", "RangedWrites"]
@@ -46,19 +45,14 @@ class RangedWrites(Pattern):
     """A carried tensor; each iteration writes one range along each of some axes.
 
     Attributes:
-        carried: Where it stands.
         terms: The bounds, and what is written if it is not the same in all iterations.
         writes: The writes of an iteration, in order.
         dtype: The element type.
-        nodes: What computes the terms beside the body.
         needs_sizes: Whether a term has sizes that have to be right where there are no iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     writes: tuple[One, ...]
     dtype: ir.DataType
-    nodes: tuple[ir.Node, ...] = ()
     needs_sizes: bool = False
     name = "carried write to ranges"
     keeps_shape = "as it is made"

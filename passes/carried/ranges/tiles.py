@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.places.joined_places import Places
 from passes.carried.places.last_ones import OLDEST_SCATTER, last_ones
 from passes.carried.ranges.tile_places import (
@@ -29,7 +29,6 @@ from passes.carried.ranges.tile_places import (
 from passes.carried.writes.writes import is_distinct
 from passes.decisions import Code
 from passes.numbers.integers import Linear
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["TileWrite"]
@@ -45,7 +44,6 @@ class TileWrite(Pattern):
     """A carried tensor; each iteration writes one box along two axes or more.
 
     Attributes:
-        carried: Where it stands.
         terms: The tile, and the bounds of each side.
         sides: The sides of the box, by axes.
         rank: The rank of the tensor.
@@ -56,15 +54,12 @@ class TileWrite(Pattern):
         is_whole: Whether a tile fits into no box that an edge cuts, which is an error.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     sides: tuple[Side, ...]
     rank: int
     reduction: str
     rounds: bool = False
     index: tuple[Linear, int] | None = None
     is_whole: bool = False
-    nodes: tuple[ir.Node, ...] = ()
     name = "carried write of tiles"
     keeps_shape = "as it is made"
     needs_sizes = False

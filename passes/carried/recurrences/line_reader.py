@@ -7,10 +7,9 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.common.joined_products import leaves_out_addend, product_alone, scale_of_addend
 from passes.carried.common.masks import choice, flag_of
 from passes.carried.common.selections import BranchReader, Selection, find_selection, hoist
-from passes.carried.pattern import added_constant, dependent_values
+from passes.carried.pattern import added, added_constant, dependent_values
 from passes.carried.recurrences.bounded import Limits, NumberSpans
 from passes.graph.made import made_by, operands, skip_identities
 from passes.numbers.folding import Folder
@@ -116,9 +115,9 @@ class LineReader(BranchReader):
         line = self.read(addend, depth) if len(factors) == 2 else None
         if line is None or self.branches or not self._are_free(factors):
             return None
-        if self._dtype in INTEGERS or leaves_out_addend(node):
+        if self._dtype in INTEGERS or _leaves_out_addend(node):
             return None
-        scale, product = scale_of_addend(node, self._dtype), product_alone(node)
+        scale, product = _scale_of_addend(node, self._dtype), _product_alone(node)
         self.nodes += [product] if scale is None else [product, scale]
         scaled = line if scale is None else self._product(line, scale.outputs[0])
         return None if scaled is None else self._total(scaled, product.outputs[0])
@@ -235,3 +234,20 @@ class LineReader(BranchReader):
     def _number(self, number: int) -> ir.Value:
         self.nodes.append(added_constant(np.array(number, self._dtype.numpy())))
         return self.nodes[-1].outputs[0]
+
+
+def _leaves_out_addend(node: ir.Node) -> bool:
+    """Whether a Gemm joins nothing to its product, though it is given something: 0 times that."""
+    return node.attributes.get_float("beta", 1.0) == 0
+
+
+def _product_alone(node: ir.Node) -> ir.Node:
+    """Make the Gemm that joins its product to nothing."""
+    kept = {name: value for name, value in node.attributes.items() if name != "beta"}
+    return added("Gemm", [value for value in node.inputs[:2] if value is not None], kept)
+
+
+def _scale_of_addend(node: ir.Node, dtype: ir.DataType) -> ir.Node | None:
+    """Make the number that a Gemm multiplies with what it joins; None for 1."""
+    scale = node.attributes.get_float("beta", 1.0)
+    return None if scale == 1 else added_constant(np.array(scale, dtype.numpy()))

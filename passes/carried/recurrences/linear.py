@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from passes.carried.common.widths import FACTORS, ONE_FACTOR
 from passes.carried.joined import Joined, covers
-from passes.carried.pattern import Pattern, Term
+from passes.carried.pattern import Pattern
 from passes.carried.recurrences.linear_steps import (
     Role,
     in_front,
@@ -32,7 +32,6 @@ from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.looped_branches import take_loops
 from passes.numbers.integer_reads import INTEGERS
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["TYPES", "LinearRecurrence"]
@@ -52,7 +51,6 @@ class LinearRecurrence(Pattern):
     """A carried value that is multiplied by a factor and gains a term in each iteration.
 
     Attributes:
-        carried: Where it stands.
         terms: What is needed of an iteration.
         roles: What each term is.
         dtype: Its element type.
@@ -60,20 +58,14 @@ class LinearRecurrence(Pattern):
         keeps: Whether no factor is larger than 1, by proof.
         spoils: Whether an infinite value becomes NaN in all iterations.
         is_small: Whether the Loop as given is as fast for few iterations as one of two operators.
-        nodes: What computes the terms beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     roles: tuple[Role, ...]
     dtype: ir.DataType
     number: float | None
     keeps: bool
     spoils: bool
     is_small: bool
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     name = "linear recurrence"
     keeps_shape = "by its terms"
     gives_next = True
@@ -182,7 +174,8 @@ class LinearRecurrence(Pattern):
 
     def _in_steps(self, joined: Joined) -> ir.Value:
         """Record the values behind all iterations in steps of twice as many rows each."""
-        rows, factors = self._with_first(joined, [self._term(joined, 0)]), self._factors(joined)
+        offset = expanded(joined, self.carried, 0, self._rank(joined))
+        rows, factors = self._with_first(joined, [offset]), self._factors(joined)
         if self.dtype in INTEGERS or joined.asks:
             whole = in_steps(joined, rows, factors, self.dtype)
         else:
@@ -201,10 +194,6 @@ class LinearRecurrence(Pattern):
         rank = joined.typing.rank(self.carried.initial)
         assert rank is not None
         return rank
-
-    def _term(self, joined: Joined, at: int) -> ir.Value:
-        """Record a term of all iterations in the shape of the carried value."""
-        return expanded(joined, self.carried, at, self._rank(joined))
 
     def _factors(self, joined: Joined) -> ir.Value:
         """Record the factors, with 1 in front as that of the initial value, or the one number."""

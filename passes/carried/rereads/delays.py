@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.carried.common.wrapped import Wrapped
 from passes.carried.joined import Joined
-from passes.carried.pattern import ReadPattern, Term
+from passes.carried.pattern import ReadPattern
 from passes.carried.rereads.rereads import Reread
 from passes.carried.writes.writes import is_distinct
 from passes.decisions import Code
@@ -16,7 +16,6 @@ from passes.graph.builder import END, Builder
 from passes.numbers.integers import ITERATION, Linear
 from passes.numbers.number_order import is_nonnegative
 from passes.numbers.written_numbers import write_number
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["Delay", "Onward", "Unwritten"]
@@ -67,14 +66,11 @@ class Unwritten(ReadPattern):
     """What stood at a place at first, which no iteration before has written.
 
     Attributes:
-        carried: Where it stands.
         terms: None: no iteration computes any of it.
         read: The place.
     """
 
-    carried: Carried
     read: Reread
-    terms: tuple[Term, ...] = ()
     name = "place not yet written"
     needs_sizes = False
 
@@ -98,13 +94,10 @@ class Delay(ReadPattern):
     """What an iteration wrote that was so many iterations ago; before that, what stood there.
 
     Attributes:
-        carried: Where it stands.
         terms: What an iteration writes.
         read: The place.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     read: Reread
     name = "carried delay"
     needs_sizes = False
@@ -146,7 +139,6 @@ class Onward(Wrapped):
     """What the iteration before wrote, which depends on what that one read.
 
     Attributes:
-        carried: Where it stands.
         form: What it is in all iterations.
         read: The place.
     """

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.carried.common.masks import neutral_of
 from passes.carried.joined import Joined
-from passes.carried.pattern import ReadPattern, Term
+from passes.carried.pattern import ReadPattern
 from passes.carried.places.last_ones import SortedByKey, sorted_by_key
 from passes.carried.totals.filled import Begun, totals
 from passes.carried.totals.totals import rounds_in_order
@@ -39,18 +39,14 @@ class KeyedRead(ReadPattern):
         dtype: Its element type.
         family: The operator that joins; None where rows are written as they are.
         is_after: Whether it is read behind the write.
-        nodes: What computes what is joined.
         is_checked: Whether a row is written only at a key that counts from the start.
         is_flagged: Whether a row is written only where a flag says so.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     tensor: Carried
     dtype: ir.DataType
     family: str | None = None
     is_after: bool = False
-    nodes: tuple[ir.Node, ...] = ()
     is_checked: bool = False
     is_flagged: bool = False
     name = "state of each key"

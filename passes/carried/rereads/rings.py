@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.carried.common.selections import find_selection
 from passes.carried.joined import Joined
-from passes.carried.pattern import NumberedPattern, Term
+from passes.carried.pattern import NumberedPattern
 from passes.carried.writes.last_places import LastWrite, find_last_write
 from passes.graph.builder import END
 from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
@@ -135,14 +135,11 @@ class Cycle(NumberedPattern):
     """A counter modulo a constant.
 
     Attributes:
-        carried: Where it stands.
         ring: What it is.
         terms: None: no iteration computes any of it.
     """
 
-    carried: Carried
     ring: Ring
-    terms: tuple[Term, ...] = ()
     name = "counter that begins anew"
     keeps_shape = "as it is made"
     needs_sizes = False
@@ -162,7 +159,7 @@ def find_cycle(carried: Carried, facts: LoopFacts, typing: Typing) -> Cycle | No
     if not is_number or typing.dtype(carried.initial) != ir.DataType.INT64:
         return None
     ring = _cycle_of(carried, facts)
-    return None if ring is None else Cycle(carried, ring)
+    return None if ring is None else Cycle(carried, (), ring)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,7 +69,7 @@ class RowBody:
         self._carried, self._index, self._facts, self._typing = carried, index, facts, typing
         self._axis = axis
         whole = added("Shape", [carried.inner])
-        nodes = _row_shape(whole.outputs[0], axis, typing.rank(carried.initial))
+        nodes = _row_shape(whole.outputs[0], axis, typing.dims(carried.initial) or ())
         self._shape, self._row_shape = whole.outputs[0], nodes[-1].outputs[0]
         self._shapes = [whole, *nodes]
         self.between: list[ir.Value] = []
@@ -257,12 +257,16 @@ class RowBody:
         return any(True for _ in value.uses())
 
 
-def _row_shape(shape: ir.Value, axis: int, rank: int | None) -> list[ir.Node]:
+def _row_shape(shape: ir.Value, axis: int, dims: Sequence[int | str | None]) -> list[ir.Node]:
     """Return nodes; the last one computes all dimensions of a shape but one."""
+    others = [at for at, _ in enumerate(dims) if at != axis]
+    known = [dim for at in others if isinstance(dim := dims[at], int)]
+    if len(known) == len(others):
+        return [added_integers(*known)]
     if not axis:
         ends = [added_integers(1), added_integers(END)]
         return [*ends, added("Slice", [shape, *(node.outputs[0] for node in ends)])]
-    rest = added_integers(*(at for at in range(rank or 0) if at != axis))
+    rest = added_integers(*others)
     return [rest, added("Gather", [shape, rest.outputs[0]], {"axis": 0})]
 
 

@@ -35,19 +35,14 @@ class RowUpdate(Pattern):
     """A carried tensor; each iteration changes one row, from that row.
 
     Attributes:
-        carried: Where it stands.
         terms: The row after an iteration.
         index: Which row it is.
         axis: The axis that rows are numbered along.
-        nodes: What computes it.
         between: What the tensor is behind some of the writes of an iteration.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     index: Linear
     axis: int = 0
-    nodes: tuple[ir.Node, ...] = ()
     between: tuple[ir.Value, ...] = ()
     name = "rows of its own"
     keeps_shape = "as it is made"
@@ -112,7 +107,7 @@ def find_row_update(carried: Carried, facts: LoopFacts, typing: Typing) -> RowUp
     except NotOwnRowError:
         return None
     term = Term(made, is_alike=True)
-    return RowUpdate(carried, (term,), number, axis, (*first, *nodes), tuple(body.between))
+    return RowUpdate(carried, (term,), number, axis, tuple(body.between), nodes=(*first, *nodes))
 
 
 def _own_read(carried: Carried, facts: LoopFacts) -> tuple[int, Linear, ir.Node] | None:

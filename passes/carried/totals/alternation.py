@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.joined import Joined, covers, unproven_shape
-from passes.carried.pattern import FLOATS, NumberedPattern, Term
+from passes.carried.pattern import FLOATS, NumberedPattern
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, operand, operands, skip_identities
@@ -33,7 +33,6 @@ class Alternation(NumberedPattern):
     """A carried value of two that take turns.
 
     Attributes:
-        carried: Where it stands.
         terms: None: no iteration computes any of it.
         changes: The nodes that make one value of the other, in order, each with the operand that
             is the value.
@@ -41,8 +40,6 @@ class Alternation(NumberedPattern):
         rounds: Whether the first two values may not come back.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     changes: tuple[tuple[ir.Node, int], ...]
     outer: dict[ir.Value, ir.Value]
     rounds: bool

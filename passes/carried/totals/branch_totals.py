@@ -52,7 +52,7 @@ def find_branch_total(carried: Carried, facts: LoopFacts, typing: Typing) -> Red
     name = (
         f"carried {reader.name} under a condition" if reader.chooses else f"carried {reader.name}"
     )
-    return Reduction(carried, (delta,), (1,), reader.family, name, dtype, tuple(nodes))
+    return Reduction(carried, (delta,), (1,), reader.family, name, dtype, nodes=tuple(nodes))
 
 
 def _counter(carried: Carried, facts: LoopFacts, typing: Typing) -> Evaluator | None:

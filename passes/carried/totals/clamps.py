@@ -29,14 +29,9 @@ class Clamped(RunningPattern):
     """A carried value that is kept within bounds.
 
     Attributes:
-        carried: Where it stands.
         terms: The least and the greatest bound of an iteration.
-        nodes: What computes them beside the body.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
-    nodes: tuple[ir.Node, ...] = ()
     name = "value within bounds"
     keeps_shape = "by its terms"
 
@@ -93,7 +88,7 @@ def find_clamped(carried: Carried, iteration: Iteration, typing: Typing) -> Clam
             high = both("Min", high, bound)
     if low is None or high is None:
         return None  # one of them alone is an extreme
-    return Clamped(carried, (Term(low), Term(high)), tuple(nodes))
+    return Clamped(carried, (Term(low), Term(high)), nodes=tuple(nodes))
 
 
 def _steps(carried: Carried, iteration: Iteration) -> list[tuple[str, ir.Value]] | None:

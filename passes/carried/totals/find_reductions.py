@@ -145,8 +145,8 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         family,
         f"carried {name}" + (" under a condition" if mask is not None else ""),
         dtype,
-        tuple(node for part in parts for node in part.nodes),
-        tuple(pair for part in parts for pair in part.speculated),
+        nodes=tuple(node for part in parts for node in part.nodes),
+        speculated=tuple(pair for part in parts for pair in part.speculated),
         weighs=mask is not None and mask.weighs,
         counts=are_counts(values, typing),
     )

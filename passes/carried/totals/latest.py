@@ -12,10 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined import Joined
-from passes.carried.pattern import Term
 from passes.carried.totals.filled import Begun, RunningPattern, totals
 from passes.graph.builder import Builder
-from passes.reading.iterations import Carried
 
 __all__ = ["Latest"]
 
@@ -25,15 +23,12 @@ class Latest(RunningPattern):
     """A carried float that stays only where it is better than a new one.
 
     Attributes:
-        carried: Where it stands.
         terms: The new values.
         extreme: ``Max`` or ``Min``.
         dtype: The element type.
         name: What the report calls it.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     extreme: str
     dtype: ir.DataType
     name: str

@@ -43,14 +43,11 @@ class NumberExtreme(Pattern):
     """The largest or least of all values that are numbers, NaN where there is none.
 
     Attributes:
-        carried: Where it stands.
         terms: The new value.
         family: Which of both: ``Max`` or ``Min``.
         dtype: The element type.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     family: str
     dtype: ir.DataType
     name = "carried extreme of numbers"

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.carried.common.widths import EXTREMES, check_width
 from passes.carried.joined import Joined, covers, same_dims, unknown_rank
-from passes.carried.pattern import FLOATS, Pattern, Term
+from passes.carried.pattern import FLOATS, Pattern
 from passes.carried.totals.running import running, total_of, without_one
 from passes.carried.totals.totals import (
     behind_initial,
@@ -20,7 +20,6 @@ from passes.carried.totals.totals import (
 from passes.carried.totals.weighed import weigh_totals
 from passes.graph.made import skip_identities
 from passes.numbers.integer_reads import INTEGERS
-from passes.reading.iterations import Carried
 
 __all__ = ["FAMILIES", "TYPES", "Reduction"]
 
@@ -71,27 +70,20 @@ class Reduction(Pattern):
     """A carried value that each iteration joins to a value of its own, by one operator.
 
     Attributes:
-        carried: Where it stands.
         terms: What is joined.
         signs: For each term of a sum whether it is added (1) or subtracted (-1), and for each of
             a product whether it is a factor (1) or a divisor (-1).
         family: The operator that joins two totals.
         name: What the report calls it.
         dtype: Its element type.
-        nodes: What leaves out the iterations in which a condition does not hold.
-        speculated: The nodes of branches that the map runs in all iterations.
         weighs: Whether iterations in which a condition does not hold add products with 0.
         counts: Whether what is summed are counts.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     signs: tuple[int, ...]
     family: str
     name: str
     dtype: ir.DataType
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     weighs: bool = False
     counts: bool = False
     keeps_shape = "by its terms"

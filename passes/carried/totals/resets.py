@@ -30,23 +30,16 @@ class Resets(RunningPattern):
     """A carried value that begins anew where a condition holds.
 
     Attributes:
-        carried: Where it stands.
         terms: The condition; what the value is where it holds, or what is joined where it does
             not.
         family: The operator that joins two totals; empty where the value stays as it is.
         name: What the report calls it.
         dtype: Its element type.
-        nodes: What computes the terms beside the body.
-        speculated: The nodes of branches that the map runs in all iterations.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     family: str
     name: str
     dtype: ir.DataType
-    nodes: tuple[ir.Node, ...] = ()
-    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     keeps_shape = "by its terms"
 
     @property
@@ -81,7 +74,9 @@ def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Reset
     if family:
         name = f"carried {reader.name} that begins anew"
     terms, nodes = (Term(flag), Term(row)), tuple(reader.nodes)
-    return Resets(carried, terms, family, name, dtype, nodes, tuple(reader.speculated))
+    return Resets(
+        carried, terms, family, name, dtype, nodes=nodes, speculated=tuple(reader.speculated)
+    )
 
 
 @dataclasses.dataclass(frozen=True)

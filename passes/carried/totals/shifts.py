@@ -42,7 +42,6 @@ class Shifts(Pattern):
     """A carried tensor that begins as another one, and is joined to all shifts of that.
 
     Attributes:
-        carried: Where it stands.
         family: The operator that joins them.
         axis: Along which axis they are shifted.
         rank: How many axes the tensor has.
@@ -50,13 +49,11 @@ class Shifts(Pattern):
         name: What the report calls it.
     """
 
-    carried: Carried
     family: str
     axis: int
     rank: int
     is_reversed: bool
     name: str
-    terms = ()
     rounds = True
 
     def write(self, joined: Joined) -> ir.Value:
@@ -78,7 +75,7 @@ def find_shifts(carried: Carried, facts: LoopFacts, typing: Typing) -> Shifts | 
         if found is not None and _takes_all(carried, facts, found[0]):
             axis, is_reversed = found
             name = _NAMES[joins.op_type]
-            return Shifts(carried, joins.op_type, axis, rank, is_reversed, name)
+            return Shifts(carried, (), joins.op_type, axis, rank, is_reversed, name)
     return None
 
 

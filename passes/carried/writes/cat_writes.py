@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.carried.joined import Joined
 from passes.carried.lists.appends import fitting_rows, rows_of
-from passes.carried.pattern import Pattern, Term, dependent_values
+from passes.carried.pattern import Pattern, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import END, Builder
 from passes.graph.made import made_by, operands, skip_identities
@@ -32,20 +32,15 @@ class CatWrite(Pattern):
     """A carried tensor; each iteration replaces its next rows.
 
     Attributes:
-        carried: Where it stands.
         terms: The rows.
         axis: Along which axis.
         width: How many rows an iteration replaces.
         first: Where the first one begins.
-        nodes: What joins several tensors of one iteration.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     axis: int
     width: int
     first: Linear
-    nodes: tuple[ir.Node, ...] = ()
     name = "carried Concat of slices"
     grows = True
     needs_sizes = False
@@ -99,7 +94,7 @@ def find_cat_write(carried: Carried, facts: LoopFacts) -> CatWrite | None:
     if not is_writable(begin) or not is_nonnegative(begin):
         return None
     term, nodes = rows_of(rows, facts.scope, axis)
-    return CatWrite(carried, (term,), axis, width, begin, nodes)
+    return CatWrite(carried, (term,), axis, width, begin, nodes=nodes)
 
 
 def _cut(

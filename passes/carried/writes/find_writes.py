@@ -67,7 +67,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
     index, width, along = (None, 1, None) if own is None else (own.first, own.width, own.axis)
-    return Write(carried, terms, node, index, reduction, rounds, nodes, width, along)
+    return Write(carried, terms, node, index, reduction, rounds, width, along, nodes=nodes)
 
 
 def _own_places(node: ir.Node, facts: LoopFacts) -> Reach | None:
@@ -117,8 +117,8 @@ def _placed(
         return None
     rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
-    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.axis, placed.named)
-    return Write(carried, terms, node, index, *how)
+    how = (placed.reduction, rounds, placed.width, placed.axis, placed.named)
+    return Write(carried, terms, node, index, *how, nodes=placed.nodes)
 
 
 def placed_terms(placed: SliceWrite, dependent: Collection[ir.Value]) -> tuple[Term, ...] | None:

@@ -33,7 +33,6 @@ class Viewed(Wrapped):
     """A carried tensor that is written to in another form.
 
     Attributes:
-        carried: Where it stands.
         form: What is written to the other form.
         steps: The nodes of the body that make that form, in order.
         views: Those of them that change the form itself: Transposes and Reshapes.
@@ -136,7 +135,8 @@ def _found(
     pattern = find(Carried(form, initial, written, carried.result), facts, typing)
     if pattern is None:
         return None
-    return Viewed(carried, pattern, tuple(steps), tuple(views))
+    how = (pattern, tuple(steps), tuple(views))
+    return Viewed(carried, pattern.terms, *how, nodes=pattern.nodes, speculated=pattern.speculated)
 
 
 def _asks_shape_alone(

@@ -9,12 +9,11 @@ import onnx_ir as ir
 
 from passes.carried.common.row_shapes import as_rows_of
 from passes.carried.joined import Joined
-from passes.carried.pattern import FLOATS, Pattern, Term
+from passes.carried.pattern import FLOATS, Pattern
 from passes.carried.places.joined_places import Places
 from passes.decisions import Code
 from passes.numbers.integers import ITERATION, Linear
 from passes.numbers.number_order import is_nonnegative
-from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.why_written import name_of_carried
 from passes.typing.value_types import are_numbers
@@ -29,25 +28,20 @@ class Write(Pattern):
     """A carried tensor that each iteration writes to.
 
     Attributes:
-        carried: Where it stands.
         terms: The indices and the updates.
         node: The node that writes.
         index: The number at which an iteration writes; None where any order is right.
         reduction: How it is joined to what is there.
         rounds: Whether the order of the writes changes the result.
-        nodes: What computes updates that the body itself does not compute.
         width: How many positions from that number on one iteration may write to.
         along: The axis of these positions, None where that is not told.
         named: Along how many axes places are named, if they are a list of places.
     """
 
-    carried: Carried
-    terms: tuple[Term, ...]
     node: ir.Node
     index: Linear | None
     reduction: str = "none"
     rounds: bool = False
-    nodes: tuple[ir.Node, ...] = ()
     width: int = 1
     along: int | None = None
     named: int | None = None

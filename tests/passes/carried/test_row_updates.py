@@ -117,3 +117,11 @@ def test_rows_that_meet_stay_in_a_loop(name: str) -> None:
     assert found.loops >= 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_a_row_whose_shape_is_known_asks_for_none() -> None:
+    """Of a tensor ``[N, 4]`` each row is ``[4]``, which nothing has to compute."""
+    update = f"{OLD}  {PLACE}  q = Tanh (old)  {written('q')}"
+    found = read(model(loop("counted", STATE, update, "Identity (w)", prepare=PREPARE)))
+    assert found.loops == 0
+    assert found.operators["CumSum"] == 0  # what a shape that is only computed is written with

@@ -97,9 +97,11 @@ class Joined:
 
         Of three iterations these are ``[0, 1, 2]``, or ``[1, 2, 3]``.
         """
-        builder, first = self.builder, self.builder.scalar(int(is_after))
+        builder, one = self.builder, self.builder.scalar(1)
         count = builder.op("Squeeze", [self.trips.write(builder)])
-        return builder.op("Range", [first, builder.op("Add", [count, first]), builder.scalar(1)])
+        if not is_after:
+            return builder.arange(count)
+        return builder.op("Range", [one, builder.op("Add", [count, one]), one])
 
     @property
     def runs(self) -> bool:

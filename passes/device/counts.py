@@ -18,10 +18,13 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, operand
 from passes.runtimes.defects.reshapes import comes_from_a_shape
 from passes.typing import Typing
+from passes.typing.value_types import ValueType
 
-__all__ = ["PICKED", "Dimension", "counted", "dimension_of", "ranged"]
+__all__ = ["PICKED", "Dimension", "counted", "dimension_of", "left_over", "ranged"]
 
 _LAST = 2**63 - 1
+_ONE = ((), (1,))
+"""Shapes of one number that leave a vector of one as it is."""
 PICKED = frozenset({"Gather", "Squeeze"})
 """The operators that make a scalar of a shape."""
 
@@ -83,51 +86,55 @@ def counted(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
         ops: Records a vector for a dimension that none has.
     """
     found = dimension_of(node, typing)
-    if found is None:
-        return _shortened(node, typing, ops)
-    if not found.is_sure():
+    if found is None or not found.is_sure():
         return None
     takes = found.is_vector or _is_only_counted_to(node.outputs[0])
     return found.vector(ops) if takes else None
 
 
-def _shortened(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
-    """Return a vector without its first elements, where a node picks how many are left then.
+def left_over(most: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return how many elements are left of a vector without its first ones, as their shape.
 
     Of a vector of 5 elements, ``Max([0], Shape(v) - 1)`` is ``[4]``.
+
+    Args:
+        most: A Max.
+        typing: The types of values; it gains the vector.
+        ops: Records it.
     """
-    most = made_by(node.inputs[0], "Max")
-    if most is None or len(most.inputs) != 2 or not _picks_first(node):
+    if len(most.inputs) != 2:
         return None
     for bound, rest in (most.inputs, reversed(most.inputs)):
         known, added = constant_value(bound), made_by(rest, "Add")
-        if known is None or known.size != 1 or known.any() or added is None:
+        if known is None or known.shape not in _ONE or known.any() or added is None:
             continue
         shape, less = made_by(added.inputs[0], "Shape"), constant_value(added.inputs[1])
         found = None if shape is None else dimension_of(shape, typing)
-        if found is None or less is None or less.size != 1 or less.item() > 0:
+        if found is None or less is None or less.shape not in _ONE or less.item() > 0:
             continue
-        if found.is_vector and found.is_sure():
+        is_text = typing.dtype(found.tensor) == ir.DataType.STRING
+        if found.is_vector and found.is_sure() and not is_text:
             bounds = [ops.ints(-int(less.item())), ops.ints(_LAST), ops.ints(0)]
             shorter = ops.op("Slice", [found.tensor, *bounds])
-            dtype = typing.dtype(found.tensor)
-            shorter.type = None if dtype is None else ir.TensorType(dtype)
-            return shorter
+            shorter.type = typing[found.tensor].type
+            typing.set(shorter, ValueType(shorter.type, (None,)))
+            return [ops.shape(shorter, 0)]
     return None
-
-
-def _picks_first(node: ir.Node) -> bool:
-    """Whether a node makes a scalar of the first number of a vector, or of its only one."""
-    index = constant_value(node.inputs[1]) if node.op_type == "Gather" else np.array(0)
-    return index is not None and not index.ndim and not index
 
 
 def _is_only_counted_to(number: ir.Value) -> bool:
     """Whether Ranges alone read a number, or one that is a constant more."""
-    uses = list(number.uses())
     return not number.is_graph_output() and all(
-        is_operator(use.node, "Range") or _is_only_the_end(use.node) for use in uses
+        is_operator(use.node, "Range") or _hands_on(use.node) or _is_only_the_end(use.node)
+        for use in number.uses()
     )
+
+
+def _hands_on(node: ir.Node) -> bool:
+    """Whether Ranges alone read a number behind a node that hands it on; sizes are int64."""
+    is_cast = is_operator(node, "Cast") and node.attributes.get_int("to") == ir.DataType.INT64
+    takes = is_cast or is_operator(node, "Identity")
+    return takes and _is_only_counted_to(node.outputs[0])
 
 
 def _is_only_the_end(node: ir.Node) -> bool:
@@ -140,31 +147,40 @@ def _is_only_the_end(node: ir.Node) -> bool:
     )
 
 
-def _bounds(node: ir.Node) -> tuple[int, ir.Value, int] | None:
-    """Return the start of a Range by ones, and the number and constant that make its end."""
+def _bounds(node: ir.Node) -> tuple[int, ir.Value, int, int] | None:
+    """Return the start of a Range, the number and constant that make its end, and its step.
+
+    The step is 1 where the constant is added, and the constant itself where it is a factor.
+    """
     start, step = constant_value(node.inputs[0]), constant_value(node.inputs[2])
-    added = made_by(node.inputs[1], "Add")
-    if start is None or step is None or added is None or start.dtype != np.int64 or int(step) != 1:
+    made = made_by(node.inputs[1], "Add", "Mul")
+    if start is None or step is None or made is None or start.dtype != np.int64:
         return None
-    for number, other in (added.inputs, reversed(added.inputs)):
-        more = constant_value(other)
-        if number is not None and more is not None and more.size == 1:
-            first, end = int(start), int(more.item())
-            return (first, number, end) if end - first in (0, 1) else None
+    for number, other in (made.inputs, reversed(made.inputs)):
+        known = constant_value(other)
+        if number is not None and known is not None and known.size == 1:
+            first, constant, by = int(start), int(known.item()), int(step)
+            if made.op_type == "Mul":
+                return (0, number, 0, by) if (first, by) == (0, constant) and by > 0 else None
+            is_near = by == 1 and constant - first in (0, 1)
+            return (first, number, constant, 1) if is_near else None
     return None
 
 
 def ranged(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
     """Return a Range to a size and a constant more: one to the size, moved on the device.
 
-    ``Range(1, n + 1)`` of ``n = 2`` is ``[0, 1] + 1``; ``Range(0, n + 1)`` is ``[0]`` and that.
+    ``Range(1, n + 1)`` of ``n = 2`` is ``[0, 1] + 1``; ``Range(0, n + 1)`` is ``[0]`` and that;
+    ``Range(0, n * 3, 3)`` is ``[0, 1] * 3``.
     """
     bounds = _bounds(node)
     if bounds is None or made_by(bounds[1], "Size") is None:
         return None
-    first, number, end = bounds
+    first, number, end, step = bounds
     builder = ops.builder
     numbers = ops.arange(number)
+    if step != 1:
+        numbers = ops.op("Mul", [numbers, builder.scalar(step)])
     if end:
         numbers = ops.op("Add", [numbers, builder.scalar(end)])
     if end > first:

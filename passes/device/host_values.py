@@ -31,6 +31,7 @@ from passes.device.host_graph import HostGraph
 from passes.device.natural_numbers import SIZES, is_natural
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, graphs_in_loops, is_operator
+from passes.graph.made import operand
 
 __all__ = ["HostValues", "values_in_loops"]
 
@@ -170,11 +171,13 @@ class HostValues:
         return read
 
     def _captured(self, value: ir.Value) -> _HeldOnHost | None:
-        facts = self._facts
+        facts, maker = self._facts, value.producer()
         is_number = facts.dtype(value) == ir.DataType.INT64 and facts.typing.rank(value) == 0
         if is_number and is_natural(value, facts.iterations):
             source = self._there(value)
             return None if source is None else _HeldOnHost(self._dimension(source))
+        if is_operator(maker, "Shape") and facts.dtype(operand(maker, 0)) != ir.DataType.STRING:
+            return self._asked_again(maker)
         packed = self._packed(value, is_whole=True)
         zero = None if packed is None else self._place.zero()
         if zero is None or packed is None:
@@ -183,6 +186,14 @@ class HostValues:
         read = self._read(builder, packed, zero, 0, value)
         self._place.put_first(builder)
         return read
+
+    def _asked_again(self, shape: ir.Node) -> _HeldOnHost:
+        """Ask for a shape in the graph itself: no kernel reads the tensor for it."""
+        builder = self._place.builder()
+        again = builder.op("Shape", shape.inputs, shape.attributes)
+        again.type, again.shape = shape.outputs[0].type, shape.outputs[0].shape
+        self._place.put_first(builder)
+        return _HeldOnHost(again)
 
     def _there(self, value: ir.Value) -> ir.Value | None:
         """Return a value of a graph around as it can be handed on without a copy in a loop."""

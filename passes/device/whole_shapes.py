@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
-from passes.device.counts import PICKED, counted, ranged
+from passes.device.counts import PICKED, counted, left_over, ranged
 from passes.device.forms_pass import FormsPass
+from passes.device.natural_numbers import is_natural
 from passes.device.shape_parts import before_transpose, joined_parts
 from passes.device.shape_vectors import ShapePart, ShapeVector
 from passes.graph.builder import Builder
@@ -44,6 +45,7 @@ class WholeShapesPass(FormsPass):
     5. What is expanded along parts of two tensors is expanded along one after the other.
     6. Reshape takes 0 for a dimension that its operand has at this axis.
     7. Reshape infers the one dimension that is not constant.
+    8. Reshape that only asks for the size of one axis is a Split into one part of that size.
     """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -62,7 +64,7 @@ class WholeShapesPass(FormsPass):
             return _JOINED[node.op_type](node, typing, ops)
         if node.op_type in PICKED:
             vector = counted(node, typing, ops)
-            takes = vector is not None and self._takes(("Size", "Slice"), vector, typing)
+            takes = vector is not None and self._takes(("Size",), vector, typing)
             return [ops.op("Size", [vector])] if takes else None
         if is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Mul"):
             return _as_one_axis(node, typing, ops) if node.op_type == "Reshape" else None
@@ -87,7 +89,7 @@ _VIEWS = ("Unsqueeze", "Expand")
 
 def _may_have_form(node: ir.Node) -> bool:
     if is_operator(node, PICKED):
-        return is_operator(operand(node, 0).producer(), ("Max", "Shape"))
+        return is_operator(operand(node, 0).producer(), ("Max", "Shape"))  # a Max becomes one
     if is_operator(node, _JOINED):
         return True
     if not is_operator(node, _FORMS):
@@ -174,9 +176,23 @@ def _reshaped(
     if any(n < 1 for n in numbers) or len(opened) != 1 or len(opened[0].axes) != 1:
         return None
     if not _follows(opened[0].value, node.inputs[0]):
-        return None  # a dimension that does not fit has to stay an error
+        return _asked(node, shape, opened[0], typing, ops)
     numbers.insert(opened[0].axes[0], -1)
     return [ops.op("Reshape", [node.inputs[0], ops.ints(*numbers)], node.attributes)]
+
+
+def _asked(
+    node: ir.Node, shape: ShapeVector, part: ShapePart, typing: Typing, ops: Operators
+) -> list[ir.Value] | None:
+    """Return an operand whose size along one axis has to be that of a part, or it is an error."""
+    given, (axis,) = operand(node, 0), part.axes
+    dims = typing.dims(given) or ()
+    others = {at: dim for at, dim in enumerate(dims) if at != axis}
+    if len(dims) != shape.rank or others != shape.known() or not is_natural(part.value):
+        return None
+    if not node.attributes.get_int("allowzero", 0):
+        return None  # no size at all stands for the own one
+    return [ops.op("Split", [given, part.value], {"axis": axis})]
 
 
 def _as_one_axis(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
@@ -202,6 +218,7 @@ def _follows(value: ir.Value | None, whole: ir.Value | None) -> bool:
 
 _JOINED: dict[str, Callable[[ir.Node, Typing, Operators], list[ir.Value] | None]] = {
     "Concat": joined_parts,
+    "Max": left_over,
     "Range": ranged,
     "Shape": before_transpose,
 }

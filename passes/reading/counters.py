@@ -62,9 +62,9 @@ def _initial(state: State, builder: Builder) -> ir.Value:
 
 def _last(state: State, trips: TripCount, typing: Typing, builder: Builder) -> ir.Value:
     """Record the value of a counter behind the last iteration."""
-    count = trips.write(builder)
-    grown = builder.op("Mul", [count, builder.ints(state.step)])
-    value = builder.op("Add", [grown, _first(builder, state)])
+    value = builder.weighted_sum([(trips.write(builder), state.step)], 0)
+    if state.first.number != 0:
+        value = builder.op("Add", [value, _first(builder, state)])
     scalar = builder.op("Reshape", [value, builder.ints()])
     return _like_carried(builder, scalar, state, typing)
 

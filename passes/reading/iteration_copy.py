@@ -214,8 +214,9 @@ class IterationCopy:
 
     def _window(self, window: Window) -> ir.Value:
         """Record a read of rows by a pattern of positions that is shifted with each sample."""
-        builder = self.builder
-        start = builder.op("Mul", [self.index, builder.scalar(window.step)])
+        builder, start = self.builder, self.index
+        if window.step != 1:
+            start = builder.op("Mul", [start, builder.scalar(window.step)])
         rows = builder.op("Add", [start, builder.constant(positions(window))])
         return builder.op("Gather", [window.tensor, rows], {"axis": window.axis})
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, only_number, operand, shaped
-from passes.graph.whole_slices import constant_entries
+from passes.graph.whole_slices import END, constant_entries
 from passes.typing.protos import graphs_of, is_written, types_of
 
 __all__ = [
@@ -93,11 +93,13 @@ def counted_axis(node: ir.Node) -> tuple[ir.Value, int] | None:
     """
     if not is_operator(node, "Range") or len(node.inputs) != 3:
         return None
-    if [only_number(node.inputs[at]) for at in (0, 2)] != [0, 1]:
+    start, step = (constant_entries(node.inputs[at]) for at in (0, 2))
+    if start is None or step is None or start.any() or not (step == 1).all():
         return None
     return asked_dimension(node.inputs[1])
 
 
+_BOUNDS = 2
 _WHOLE_TYPES = frozenset({int(ir.DataType.INT32), int(ir.DataType.INT64)})
 
 
@@ -107,16 +109,31 @@ def asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
         if around.op_type == "Cast" and around.attributes.get_int("to", 0) not in _WHOLE_TYPES:
             return None
         value = operand(around, 0)
-    node = made_by(value, "Shape", "Gather")
+    node = made_by(value, "Shape", "Gather", "Slice")
     if node is None:
         return None
     if node.op_type == "Shape":
-        start = node.attributes.get_int("start", 0)
-        end = node.attributes.get_int("end")
-        is_one = start == -1 if end is None else start == end - 1 != -1
-        return (operand(node, 0), start) if is_one else None
-    at, whole = only_number(operand(node, 1)), shaped(node.inputs[0])
+        start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end")
+        return (operand(node, 0), start) if _is_one(start, end) else None
+    whole = shaped(node.inputs[0])
+    at = _start_of_one(node) if node.op_type == "Slice" else only_number(operand(node, 1))
     return None if at is None or whole is None else (whole, int(at))
+
+
+def _is_one(start: int, end: int | None) -> bool:
+    """Whether there is one place from a start to an end."""
+    return start == -1 if end is None else start == end - 1 != -1
+
+
+def _start_of_one(node: ir.Node) -> int | None:
+    """Return where a Slice of a vector begins that takes one number, None for any other."""
+    bounds = [constant_entries(value) for value in node.inputs[1:]]
+    numbers = [one.item() for one in bounds if one is not None and one.size == 1]
+    if len(numbers) != len(bounds) or len(numbers) < _BOUNDS:
+        return None
+    start, end, *rest = numbers
+    is_plain = rest in ([], [0], [0, 1])
+    return start if is_plain and _is_one(start, None if end >= END else end) else None
 
 
 def pass_whole(proto: onnx.NodeProto) -> None:

@@ -150,12 +150,16 @@ def _types_by_constraint(node: ir.Node, version: int | None) -> dict[str, str]:
     return types
 
 
+_MAIN_NAMES = {"ConstantOfShape": ("T2",), "Identity": ("T", "V")}
+
+
 def _main_names(op_type: str) -> tuple[str, ...]:
     """Return the type variables of an operator that may be the main one, in order.
 
-    ConstantOfShape reads a shape, which has one type: what counts is the type that it makes.
+    ConstantOfShape reads a shape, which has one type: what counts is the type that it makes. The
+    variable of Identity is called V since it takes sequences.
     """
-    return ("T2",) if op_type == "ConstantOfShape" else ("T", "T1")
+    return _MAIN_NAMES.get(op_type, ("T", "T1"))
 
 
 def _type_name(value_type: ir.TypeProtocol | None) -> str:

@@ -142,7 +142,7 @@ class RollingBuffer(Pattern):
         builder = joined.builder
         shape = builder.op("Shape", [joined.values[0]])
         trips = builder.op("Gather", [shape, builder.ints(0)], {"axis": 0})
-        return builder.op("Mul", [trips, builder.ints(self.step)])
+        return builder.weighted_sum([(trips, self.step)], 0)
 
 
 def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBuffer | None:

@@ -86,7 +86,9 @@ class OwnRows(RangedWrites):
             detail = f"two iterations may write to one row of '{self.carried.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         first, zero = write_number(builder, first_row), builder.ints(0)
-        behind = builder.op("Add", [first, joined.trips.write(builder)])
+        behind = joined.trips.write(builder)
+        if first_row != Linear(0):
+            behind = builder.op("Add", [first, behind])
         rows = builder.op("Slice", [initial, first, behind, zero])
         joined = self._within(joined, rows)
         before = rows

@@ -61,11 +61,13 @@ class CatWrite(Pattern):
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         rows = fitting_rows(joined, initial, rows, own, self.axis)
         first = write_number(builder, self.first)
-        count = builder.op("Mul", [joined.trips.write(builder), builder.ints(self.width)])
-        behind = builder.op("Add", [first, count])
-        front = self._cut(builder, builder.ints(0), first)
-        back = self._cut(builder, behind, builder.ints(END))
-        return builder.op("Concat", [front, rows, back], {"axis": self.axis})
+        behind = builder.weighted_sum([(joined.trips.write(builder), self.width)], 0)
+        parts = [rows]
+        if self.first != Linear(0):
+            behind = builder.op("Add", [first, behind])
+            parts.insert(0, self._cut(builder, builder.ints(0), first))
+        parts.append(self._cut(builder, behind, builder.ints(END)))
+        return builder.op("Concat", parts, {"axis": self.axis})
 
     def _cut(self, builder: Builder, start: ir.Value, end: ir.Value) -> ir.Value:
         inputs = [self.carried.initial, start, end, builder.ints(self.axis)]

@@ -11,6 +11,7 @@ import pytest
 
 from passes.device.whole_shapes import WholeShapesPass
 from rewriter.backends import run
+from rewriter.errors import RewriteError
 from rewriter.placement.device_kernels import kernels_of
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target
@@ -166,6 +167,27 @@ READ |= {
     + ints("o", 1)
     + "a = Gather (d, z) b = Gather (d, o) p = Mul (a, b) y = Reshape (table, p)",
 }
+READ |= {
+    "to a size, handed on": "d = Shape (rows) i = Constant <value_int = 1> () n0 = Gather (d, i) "
+    "n1 = Identity (n0) n = Cast <to = 7> (n1) "
+    + NUMBERS
+    + "r = Range (zero, n, one) y = Cast <to = 1> (r)",
+    "by threes": COUNTS
+    + NUMBERS
+    + "three = Constant <value_int = 3> () e = Mul (n, three) r = Range (zero, e, three) "
+    + "y = Cast <to = 1> (r)",
+    "one less, as a size": SHORTER
+    + "k = Add (n, less) m = Max (z, k) f = Constant <value_floats = [2.5]> () y = Expand (f, m)",
+    "one less, as a size and picked": SHORTER
+    + "k = Add (n, less) m = Max (z, k) f = Expand (z, m) n1 = Squeeze (m, z) "
+    + "r = Range (zero, n1, one) a = Add (f, r) y = Cast <to = 1> (a)",
+    "as many as another has": "a = Shape <end = 1> (rows) "
+    + ints("c", 3)
+    + "s = Concat <axis = 0> (a, c) y = Reshape <allowzero = 1> (table, s)",
+    "as many columns as another has rows": "a = Shape <end = 1> (rows) t = Transpose (table) "
+    + ints("c", 3)
+    + "s = Concat <axis = 0> (c, a) y = Reshape <allowzero = 1> (t, s)",
+}
 OWN = "k = Shape <end = 1> (rows) n = Shape <start = 1> (rows) "
 READ |= {
     "its own first size, and one that is inferred": OWN
@@ -227,12 +249,37 @@ KEPT = {
     + ints("z", 0)
     + ints("c", 3)
     + "a = Gather (d, z) s = Concat <axis = 0> (a, c) y = Reshape (table, s)",
+    "one less, in a table": SHORTER
+    + "b = Constant <value = int64[1,1] {0}> () k = Add (n, less) m = Max (b, k) y = Cast <to = 1> (m)",
+    "as many as are told": ints("c", 3)
+    + "s = Concat <axis = 0> (told, c) y = Reshape <allowzero = 1> (table, s)",
+    "by threes to another factor": COUNTS
+    + NUMBERS
+    + "three = Constant <value_int = 3> () two = Constant <value_int = 2> () e = Mul (n, two) "
+    + "r = Range (zero, e, three) y = Cast <to = 1> (r)",
+    "by threes from one": COUNTS
+    + NUMBERS
+    + "three = Constant <value_int = 3> () e = Mul (n, three) r = Range (one, e, three) "
+    + "y = Cast <to = 1> (r)",
+    "handed on and computed with": "d = Shape (rows) i = Constant <value_int = 1> () "
+    "n0 = Gather (d, i) n = Identity (n0) "
+    + NUMBERS
+    + "r = Range (zero, n, one) p = Mul (r, n) y = Cast <to = 1> (p)",
     "of rows": "d = Shape (rows) z = Constant <value_int = 0> () c = Gather (d, z) "
     "y = Cast <to = 1> (c)",
     "numbers of a shape": IDS
     + "k = Shape (rows) v = Concat <axis = 0> (n, k) s = Shape (v) "
     + "z = Constant <value_int = 0> () c = Gather (s, z) y = Cast <to = 1> (c)",
 }
+
+
+AS_MANY = (
+    "a shape of another",
+    "as many as another has",
+    "as many columns as another has rows",
+    "as many as are told",
+)
+"""With a table of as many rows as there are, which is an error otherwise."""
 
 
 def formed(given: onnx.ModelProto) -> onnx.ModelProto:
@@ -268,12 +315,21 @@ def test_it_computes_the_same(name: str, backend: str) -> None:
     for ids, wide, table in itertools.product((0, 1, 4), (0, 1, 3), (0, 2)):
         if name == "its own last size, behind one that is inferred" and not wide:
             continue  # an error as given
-        fed = feeds(ids, (2, wide), 2 if name == "a shape of another" else table)
+        fed = feeds(ids, (2, wide), 2 if name in AS_MANY else table)
+        fed["told"] = np.array([2 if name == "as many as are told" else wide])
         (wanted,) = run(given, fed, backend=backend).values()
         (found,) = run(after, fed, backend=backend).values()
         np.testing.assert_array_equal(wanted, found)
         assert wanted.dtype == found.dtype
     assert (after != again(given)) == (name in READ)
+
+
+@pytest.mark.parametrize("table", [0, 1, 3])
+def test_not_as_many_as_another_has_is_an_error(table: int) -> None:
+    after = formed(model(READ["as many as another has"]))
+    for one in (model(READ["as many as another has"]), after):
+        with pytest.raises(RewriteError, match="onnxruntime"):
+            run(one, feeds(1, (2, 1), table), backend="onnxruntime")
 
 
 @pytest.mark.quick

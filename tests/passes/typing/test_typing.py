@@ -187,6 +187,25 @@ COUNTS = {
     "cast": ("s = Shape (x)  n0 = Gather (s, one)  n = Cast <to = 7> (n0)", True),
     "cut": ("s = Shape <start = 1, end = 2> (x)  n = Squeeze (s)", True),
     "from the end": ("s = Shape <start = -1> (x)  n = Squeeze (s)", True),
+    "a slice of a shape, handed on": (
+        "s0 = Shape (x)  s = Identity (s0)  d = Slice (s, ones, twos, zeros, ones)  "
+        "e = Squeeze (d)  n = Identity (e)",
+        True,
+    ),
+    "a slice to the end": ("s = Shape (x)  d = Slice (s, last, far)  n = Squeeze (d)", True),
+    "a slice from the end to the front": (
+        "s = Shape (x)  d = Slice (s, last, zeros)  n = ReduceSum <keepdims = 0> (d)",
+        False,
+    ),
+    "a slice of two": (
+        "s = Shape (x)  d = Slice (s, zeros, twos)  n = ReduceSum <keepdims = 0> (d)",
+        False,
+    ),
+    "a slice by steps": (
+        "s = Shape (x)  d = Slice (s, ones, twos, zeros, twos)  n = Squeeze (d)",
+        False,
+    ),
+    "a slice of what is no shape": ("d = Slice (told, ones, twos)  n = Squeeze (d)", False),
     "of floats": (
         "s = Shape (x)  n0 = Gather (s, one)  n1 = Cast <to = 10> (n0)  n = Cast <to = 7> (n1)",
         False,
@@ -198,8 +217,11 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_range_has_as_many_numbers_as_it_counts(name: str) -> None:
     nodes, counts = COUNTS[name]
-    typings, known = both(f"""{HEADER}g (float[N,M] x) => (int64[K] y) {{
-        zero = Constant <value = int64 {{0}}> ()  one = Constant <value = int64 {{1}}> ()
+    typings, known = both(f"""{HEADER}g (float[N,M] x, int64[2] told) => (int64[K] y)
+        <int64[1] zeros = {{0}}, int64[1] ones = {{1}}, int64[1] twos = {{2}}, int64[1] last = {{-1}},
+        int64[1] far = {{9223372036854775807}}> {{
+        none = Constant <value = int64[1] {{0}}> ()  zero = Squeeze (none)
+        one = Constant <value = int64 {{1}}> ()
         {nodes}  r = Range (zero, n, one)  y = Neg (r) }}""")
     for typing in (typings.declared, typings.proven):
         dims, (_, size) = typing.dims(known["r"]), typing.dims(known["x"]) or (None, None)

@@ -147,6 +147,19 @@ CASES = {
         1,
         0,
     ),
+    "texts that are handed on, which a list does not name": (
+        "g (string[N] x) => (string[N] y) { y = Identity (x) }",
+        "trt",
+        0,
+        [
+            (
+                "Identity",
+                "no TensorRT kernel for string (has bfloat16, bool, float, float16, int32, int64)",
+            )
+        ],
+        0,
+        0,
+    ),
     "the list of an older release": (
         "g (float[N] x) => (float[N] y) { a = Hardmax (x) y = Neg (a) }",
         "tensorrt-8.6",

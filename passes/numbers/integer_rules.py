@@ -26,6 +26,7 @@ from passes.numbers.integer_reads import (
     size_number,
 )
 from passes.numbers.integers import Linear
+from passes.numbers.ordered_choice import chosen_by_order
 from passes.numbers.truth_rules import TRUTH_RULES, flat_size, truth
 from passes.numbers.vector_reads import gather_numbers, slice_numbers
 
@@ -105,14 +106,17 @@ def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Choose numbers by known flags."""
+    """Choose numbers by known flags, or by which of two is less."""
     flags, *branches = (evaluator.of(v) for v in node.inputs)
-    if flags is None or not are_vectors(evaluator, node):
+    if not are_vectors(evaluator, node):
         return None
+    if flags is None:
+        chosen = chosen_by_order(evaluator, node)
+        return None if chosen is None else (chosen,)
     if len(flags) == 1:
-        chosen = None if flags[0].number is None else branches[0 if flags[0].number else 1]
+        picked = None if flags[0].number is None else branches[0 if flags[0].number else 1]
         sizes = {None if x is None else len(x) for x in branches}
-        return chosen if len(sizes) == 1 else None
+        return picked if len(sizes) == 1 else None
     one, other = (x * len(flags) if x is not None and len(x) == 1 else x for x in branches)
     if one is None or other is None or {len(one), len(other)} != {len(flags)}:
         return None

@@ -270,10 +270,6 @@ STAY = [
          "seq(float[N])"), output="seq(float[K]) y"), {}),
     Case("another rank", graph(choose("a = Unsqueeze (x, zero)", "b = Identity (x)", "float[]")
          + "r = Constant<value_ints = [-1]> () z = Reshape (y, r)", output="float[K] z"), {}),
-    Case("a function of another opset, called in a branch",
-         graph(choose("a = local.least (x)", "b = Identity (x)"))
-         + '\n<domain: "local", opset_import: ["" : 13]> '
-         "least (v) => (w) { w = ReduceMin <axes = [0]> (v) }", {}),
     Case("a condition of unknown shape", graph(SAME, condition="bool[F]"), {}),
     *(
         Case(f"a condition that may be several, {name}", graph(
@@ -341,6 +337,13 @@ def test_what_stays(case: Case) -> None:
     after, warnings = select(case.model)
     assert branches(after) == 1
     assert warnings == []
+
+
+def test_a_function_whose_operators_are_others_at_its_opset_stays() -> None:
+    text = graph(choose("a = local.least (x)", "b = Identity (x)"))
+    least = '<domain: "local", opset_import: ["" : 13]> least (v) => (w) { w = ReduceMin <axes = [0]> (v) }'
+    model = ir.from_proto(Case("", f"{text}\n{least}", {}).model)
+    assert not SelectBranchesPass()(model).modified
 
 
 def test_only_for_targets_without_if() -> None:

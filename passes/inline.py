@@ -11,11 +11,13 @@ from onnx_ir.passes.common import InlinePass
 from passes.errors import RewriteError
 from passes.graph.graphs import all_graphs, is_operator, node_paths, walk_nodes
 from passes.graph.names import connect_outer_outputs
+from passes.graph.opsets import schema_of
 from passes.reading.iterations import is_iteration
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
 __all__ = [
     "InlineMapFunctionsPass",
+    "fits",
     "functions_holding",
     "inline_functions",
     "inline_loops",
@@ -42,7 +44,8 @@ class InlineMapFunctionsPass(ir.passes.InPlacePass):
 def inline_functions(model: ir.Model, chosen: Collection[ir.OperatorIdentifier]) -> None:
     """Inline functions in the main graph, in bodies, and in the functions that stay.
 
-    A chosen function that nothing calls is removed like the others: nobody tells its types.
+    A chosen function that nothing calls is removed like the others: nobody tells its types. One
+    that imports another opset than the model is taken for one of the model's where it `fits`.
 
     Args:
         model: The model.
@@ -52,6 +55,10 @@ def inline_functions(model: ir.Model, chosen: Collection[ir.OperatorIdentifier])
         RewriteError: A call does not fit its function.
     """
     connect_outer_outputs(model)
+    for identifier in chosen:
+        function = model.functions[identifier]
+        if fits(function, model):
+            function.opset_imports.update(_imports_of(function, model))
     inliner = InlinePass(criteria=lambda function: function.identifier() in chosen)
     try:
         inliner(model)
@@ -63,6 +70,31 @@ def inline_functions(model: ir.Model, chosen: Collection[ir.OperatorIdentifier])
         ) from error
     for identifier in chosen:
         model.functions.pop(identifier, None)
+
+
+def fits(function: ir.Function, model: ir.Model) -> bool:
+    """Whether the operators of a function are the same in the opsets that the model imports."""
+    imports = _imports_of(function, model)
+    return all(
+        _version(node, function.opset_imports) == _version(node, imports)
+        for node in walk_nodes(function)
+        if node.op_identifier() not in model.functions
+    )
+
+
+def _imports_of(function: ir.Function, model: ir.Model) -> dict[str, int]:
+    """Return the opsets that a function imports, by the versions of the model."""
+    return {
+        domain: model.opset_imports.get(domain, version)
+        for domain, version in function.opset_imports.items()
+    }
+
+
+def _version(node: ir.Node, imports: Mapping[str, int]) -> int | None:
+    """Return the opset from which on the operator of a node is what it is; None if unknown."""
+    imported = imports.get(node.domain)
+    schema = None if imported is None else schema_of(node.op_type, imported, node.domain)
+    return imported if schema is None else schema.since_version
 
 
 def functions_holding(

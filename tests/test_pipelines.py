@@ -41,7 +41,6 @@ LEFT = {
 }
 """Why a model keeps a loop under ``auto``."""
 NOT_PORTABLE = {
-    "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
     "tf_suppressed": "a recurrence",
     "ts_crf_viterbi": "a recurrence",
     "ts_greedy_decoder_negative": "an early exit",

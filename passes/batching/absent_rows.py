@@ -18,9 +18,9 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import axes_of, operand
 from passes.typing import Typing
 
-__all__ = ["put_row_of_zeros", "put_zeros_behind", "reads_one_place", "reduced_along"]
+__all__ = ["PADDED", "put_row_of_zeros", "put_zeros_behind", "reads_one_place", "reduced_along"]
 
-_PADDED = (
+PADDED = (
     ir.DataType.BOOL,
     ir.DataType.DOUBLE,
     ir.DataType.FLOAT,
@@ -38,7 +38,7 @@ def reads_one_place(node: ir.Node, typing: Typing) -> bool:
     dims, axis = typing.dims(data), node.attributes.get_int("axis", 0)
     if dims is None or not -len(dims) <= axis < len(dims) or dims[axis] == 0:
         return False
-    return typing.dtype(data) in _PADDED and typing.static_dims(place) in ((), (1,))
+    return typing.dtype(data) in PADDED and typing.static_dims(place) in ((), (1,))
 
 
 def put_row_of_zeros(
@@ -75,7 +75,7 @@ def reduced_along(node: ir.Node, typing: Typing) -> list[int] | None:
         return None
     data, given = operand(node, 0), axes_of(node)
     rank = typing.rank(data)
-    if rank is None or typing.dtype(data) not in _PADDED:
+    if rank is None or typing.dtype(data) not in PADDED:
         return None
     if node.op_type.startswith("Arg"):
         given = [node.attributes.get_int("axis", 0)]

@@ -114,6 +114,16 @@ def _finds(node: ir.Node, typing: Typing) -> bool:
     return bool(_dims(node, 0, typing))
 
 
+def _picks_rows(node: ir.Node, typing: Typing) -> bool:
+    """Whether a Compress has a flag for each row of the axis that it picks from."""
+    dims, flags = _dims(node, 0, typing), _dims(node, 1, typing)
+    axis = node.attributes.get_int("axis", None)
+    if not dims or flags is None or len(flags) != 1 or axis is None:
+        return False
+    is_axis = -len(dims) <= axis < len(dims)
+    return is_axis and dims[axis] == flags[0] and typing.names_dimension(flags[0])
+
+
 def _suppresses(node: ir.Node, typing: Typing) -> bool:
     """Whether a NonMaxSuppression has a score for each box and constants that it accepts."""
     boxes, scores = (_dims(node, at, typing) for at in (0, 1))
@@ -172,6 +182,7 @@ def _flattens(node: ir.Node, typing: Typing) -> bool:
 
 
 _CHECKED = {
+    "Compress": _picks_rows,
     "Expand": cannot_fail,
     "Gather": _reads_constant_place,
     "NonMaxSuppression": _suppresses,

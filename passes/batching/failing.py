@@ -23,7 +23,7 @@ from passes.numbers.folding import Folder
 from passes.numbers.integers import Atom, Dim, Greatest, Least, Length, Linear
 from passes.typing import Typing, ValueType
 
-__all__ = ["FARTHEST", "OF_SOMETHING", "cannot_fail", "is_dimension", "is_total"]
+__all__ = ["FARTHEST", "OF_SOMETHING", "cannot_fail", "is_dimension", "is_near", "is_total"]
 
 FARTHEST = 1 << 20
 """How far from 0 a Range may begin that runs without need: from farther on it takes megabytes."""
@@ -145,10 +145,10 @@ def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
     given, by = only_number(start), only_number(step)
     if given is None or not by:
         return False
-    return abs(given) <= FARTHEST and (is_dimension(limit) or _is_near(limit, typing))
+    return abs(given) <= FARTHEST and (is_dimension(limit) or is_near(limit, typing))
 
 
-def _is_near(value: ir.Value, typing: Typing) -> bool:
+def is_near(value: ir.Value, typing: Typing) -> bool:
     """Whether a number is not much farther from 0 than dimensions are, like ``max(n - 1, 0)``."""
     number = Folder(typing).number(value)
     return number is not None and _has_near_parts(number)

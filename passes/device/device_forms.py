@@ -17,6 +17,7 @@ from passes.device.optional_forms import OPTIONAL
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.shapes_on_host import OF_THE_HOST
 from passes.device.split_forms import split_to_sequence
+from passes.device.tabular_forms import TABULAR, tabular_form
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, graphs_in_loops, is_operator
 from passes.graph.made import operands
@@ -45,7 +46,8 @@ class DeviceFormsPass(FormsPass):
     7. What no wider type holds is written by other operators (``exact_forms``).
     8. A part of a shape is what Shape itself yields.
     9. A shape of a type without a kernel is that of floats.
-    10. The size of a vector is a part of its shape; places of what is not zero are running sums.
+    10. Linear models, and what scales their features, are products and sums (``tabular_forms``).
+    11. The size of a vector is a part of its shape; places of what is not zero are running sums.
     """
 
     def __init__(self, has_kernel: HasKernel, *, short_int64: bool = False) -> None:
@@ -92,6 +94,7 @@ class DeviceFormsPass(FormsPass):
         """Record the form of a node; other forms read its outputs, and their types."""
         new = self._form(opset, node, typing, builder)
         to_opset_form(builder.nodes, opset)
+        typing.copy(dict(zip(node.outputs, new or (), strict=new is not None)))
         for old, value in zip(node.outputs, new or (), strict=new is not None):
             dtype = _dtype(old, typing)
             if value.type is None and dtype is not None:
@@ -105,6 +108,10 @@ class DeviceFormsPass(FormsPass):
             dtype = _dtype(node.inputs[0], typing)
             takes = dtype is not None and self._has_all((("Gather", None),), dtype)
             return FORMS[_COLUMNS](node, typing, builder) if takes else None
+        if (of_floats := TABULAR.get((node.domain, node.op_type))) is not None:
+            takes = opset >= _PARTS_GIVEN and self._has_all(of_floats, _T.FLOAT)
+            takes &= not self._has_kernel(node, None)
+            return tabular_form(node, typing, builder) if takes else None
         if node.op_type in SHAPE_PARTS:
             part = part_of_shape(node, typing, Operators(builder, opset))
             if part is not None:
@@ -232,7 +239,8 @@ _KNOWN = frozenset({*MOVED, *EXACT, *OPTIONAL, _SPLIT, _SHAPE})
 
 def _is_known(node: ir.Node) -> bool:
     is_default = is_operator(node, _KNOWN)
-    return is_default or (node.domain, node.op_type) == _COLUMNS
+    key = (node.domain, node.op_type)
+    return is_default or key == _COLUMNS or key in TABULAR
 
 
 def _is_plain(node: ir.Node) -> bool:

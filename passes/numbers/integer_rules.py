@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import skip_identities
 from passes.numbers.arithmetic_rules import ARITHMETIC_RULES, COUNTING_RULES
 from passes.numbers.integer_reads import (
     INTEGERS,
@@ -26,11 +27,14 @@ from passes.numbers.integer_reads import (
     size_number,
 )
 from passes.numbers.integers import Linear
+from passes.numbers.number_order import greatest, least
 from passes.numbers.truth_rules import TRUTH_RULES, flat_size, truth
 from passes.numbers.vector_reads import gather_numbers, slice_numbers
 
 __all__ = ["RULES"]
 
+_LESS = ("Less", "LessOrEqual")
+_GREATER = ("Greater", "GreaterOrEqual")
 _EXACT_FLOATS = 1 << 24
 _MOST_CAST = 64
 _MOST_FILLED = 64
@@ -104,15 +108,52 @@ def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return tuple(n for x in operands for n in x)
 
 
-def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Choose numbers by known flags."""
-    flags, *branches = (evaluator.of(v) for v in node.inputs)
-    if flags is None or not are_vectors(evaluator, node):
+def _chosen_by_order(evaluator: NumberReader, node: ir.Node) -> Linear | None:
+    """Return what a Where chooses that asks which of its two numbers is less; None for another.
+
+    ``a < b`` is ``a + 1 <= b``: two numbers that are one farther apart are told by it, too.
+    """
+    flag, *branches = node.inputs
+    numbers = [evaluator.number(value) for value in branches]
+    asked = None if flag is None else _asked(evaluator, flag)
+    if asked is None:
         return None
+    one, other = numbers
+    if one is None or other is None:
+        return None
+    distance, more = asked
+    for sign, pick in ((1, least), (-1, greatest)):
+        if (one - other) * sign in (distance, distance + more):
+            return pick([one, other])
+    return None
+
+
+def _asked(evaluator: NumberReader, flag: ir.Value) -> tuple[Linear, int] | None:
+    """Return a number that is below 0 where a flag is set, or 0 at most, and what may be added."""
+    node = skip_identities(flag).producer()
+    if not is_operator(node, (*_LESS, *_GREATER)):
+        return None
+    one, other = (evaluator.number(value) for value in node.inputs)
+    if one is None or other is None:
+        return None
+    if node.op_type in _GREATER:
+        one, other = other, one
+    is_strict = node.op_type in ("Less", "Greater")
+    return one - other, 1 if is_strict else -1
+
+
+def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Choose numbers by known flags, or by which of two is less."""
+    flags, *branches = (evaluator.of(v) for v in node.inputs)
+    if not are_vectors(evaluator, node):
+        return None
+    if flags is None:
+        chosen = _chosen_by_order(evaluator, node)
+        return None if chosen is None else (chosen,)
     if len(flags) == 1:
-        chosen = None if flags[0].number is None else branches[0 if flags[0].number else 1]
+        picked = None if flags[0].number is None else branches[0 if flags[0].number else 1]
         sizes = {None if x is None else len(x) for x in branches}
-        return chosen if len(sizes) == 1 else None
+        return picked if len(sizes) == 1 else None
     one, other = (x * len(flags) if x is not None and len(x) == 1 else x for x in branches)
     if one is None or other is None or {len(one), len(other)} != {len(flags)}:
         return None

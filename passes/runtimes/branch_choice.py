@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.batching.absent_rows import reads_one_place, reduced_along
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.table import Row, find, may_draw
 from passes.graph.builder import ORIGIN_KEY, given_path
@@ -12,6 +11,7 @@ from passes.graph.graphs import is_default_domain, is_operator, recorded_path, w
 from passes.graph.if_outputs import branches_of
 from passes.graph.picking import can_pick
 from passes.graph.zero_sizes import LEAST_OPSET
+from passes.runtimes.idle_nodes import can_idle
 from passes.typing import Typing
 
 __all__ = ["fails_on_nothing", "first_dtype", "have_one_shape", "hindrance"]
@@ -40,7 +40,7 @@ def hindrance(node: ir.Node, typing: Typing, opset: int, *, holds_reads: bool = 
         return "it draws random numbers"
     for inner in walk_nodes([inner for graph in graphs for inner in graph]):
         is_held = inner.graph in graphs and (
-            fails_on_nothing(inner, typing) or (holds_reads and _can_be_held(inner, typing))
+            fails_on_nothing(inner, typing) or (holds_reads and can_idle(inner, typing))
         )
         if not is_held and not runs_anywhere(inner, typing, opset):
             return f"{_told(inner)} could fail where its branch is not taken"
@@ -122,8 +122,3 @@ def fails_on_nothing(node: ir.Node, typing: Typing) -> bool:
 def first_dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
     value = node.inputs[0]
     return None if value is None else typing.dtype(value)
-
-
-def _can_be_held(node: ir.Node, typing: Typing) -> bool:
-    """Whether a node can read zeros where its branch is not taken and nothing is there."""
-    return reads_one_place(node, typing) or bool(reduced_along(node, typing))

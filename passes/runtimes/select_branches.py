@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.absent_rows import put_row_of_zeros, put_zeros_behind, reduced_along
 from passes.batching.anywhere import runs_anywhere
 from passes.carried.common.masks import neutral_of
 from passes.graph.builder import Builder
@@ -14,18 +13,20 @@ from passes.graph.graphs import (
     graphs_inside,
     is_operator,
     node_paths,
+    walk_nodes,
     with_subgraphs,
 )
 from passes.graph.if_outputs import branches_of
-from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import copy_body, copy_of
 from passes.graph.opsets import to_opset_form
 from passes.graph.picking import can_pick, pick
 from passes.graph.splice import splice
-from passes.inline import functions_holding, inline_functions
+from passes.inline import fits, functions_holding, inline_functions
 from passes.maps.sequence_map import move_initializers
 from passes.runtimes.branch_choice import fails_on_nothing, first_dtype, have_one_shape, hindrance
+from passes.runtimes.failing_branches import failing_branch, put_check_for
+from passes.runtimes.idle_nodes import let_idle
 from passes.typing import Typing, type_values
 
 __all__ = ["SelectBranchesPass", "replace_if"]
@@ -38,7 +39,9 @@ class SelectBranchesPass(ir.passes.InPlacePass):
        numbers. One that reads a place reads zeros where its branch is not taken and there is none.
     2. The results are tensors of known rank. Those of one shape, by proof, are picked from element
        by element; of others the one is cut out of both, laid one behind the other.
-    3. Functions of the model that hold an If are inlined.
+    3. Of an If with a branch from which the model always fails, the other branch is computed, and
+       a check that fails where the condition asks for the first one.
+    4. Functions of the model that hold an If are inlined, and those that a branch calls.
 
     Attributes:
         warnings: What it costs.
@@ -52,10 +55,11 @@ class SelectBranchesPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Replace what can be replaced in the main graph and in all graphs in it."""
         self.warnings = []
-        chosen = functions_holding(model, _is_if)
-        if chosen:
+        modified = False
+        while chosen := functions_holding(model, _is_if) or _called_in_branches(model):
             inline_functions(model, chosen)
-        modified = make_names_unique(model) or bool(chosen)
+            modified = True
+        modified |= make_names_unique(model)
         while self._select(model):
             modified = True
             make_names_unique(model)
@@ -73,21 +77,33 @@ class SelectBranchesPass(ir.passes.InPlacePass):
             return False
         typing, paths = type_values(model, proven=True, ranks=False), node_paths(model)
         changed: set[ir.Graph | None] = set()
+        opset = default_opset(model)
         for node in found:
             if changed.intersection(graphs_inside(node)):
                 continue
-            if not hindrance(node, typing, default_opset(model)):
-                replace_if(node, typing, model, paths[node])
-                changed.add(node.graph)
-                self.warnings.append(
-                    f"{paths[node]}: both branches are computed and one is picked, since the "
-                    "target has no If"
-                )
+            path = paths[node]
+            if not hindrance(node, typing, opset):
+                replace_if(node, typing, model, path)
+                told = "both branches are computed and one is picked"
+            elif failing := failing_branch(node, typing, opset):
+                put_check_for(node, failing, model, path)
+                told = "a branch from which the model always fails is a check that fails"
+            else:
+                continue
+            changed.add(node.graph)
+            self.warnings.append(f"{path}: {told}, since the target has no If")
         return bool(changed)
 
 
 def _is_if(node: ir.Node) -> bool:
     return is_operator(node, "If")
+
+
+def _called_in_branches(model: ir.Model) -> set[ir.OperatorIdentifier]:
+    """Return the functions that branches of Ifs in the main graph call."""
+    ifs = [node for node in walk_nodes(model.graph) if _is_if(node)]
+    called = {inner.op_identifier() for node in ifs for g in graphs_inside(node) for inner in g}
+    return {i for i in called & model.functions.keys() if fits(model.functions[i], model)}
 
 
 def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str) -> None:
@@ -112,7 +128,8 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str) -> Non
             if fails_on_nothing(inner, typing):
                 _let_reduce_nothing(builder, copy, first_dtype(inner, typing))
             elif not runs_anywhere(inner, typing, opset):
-                _let_be_idle(builder, copy, inner, flag, typing, is_first=is_first)
+                taken = flag if is_first else builder.op("Not", [flag])
+                let_idle(builder, copy, inner, taken, typing)
             builder.nodes.append(copy)
         made.append([(value, copy_of(values, value)) for value in graph.outputs])
     results = [
@@ -131,29 +148,6 @@ def _let_reduce_nothing(builder: Builder, node: ir.Node, dtype: ir.DataType | No
     family = node.op_type.removeprefix("Reduce")
     neutral = builder.constant(np.array([neutral_of(family, dtype)], dtype.numpy()))
     node.replace_input_with(0, builder.op("Concat", [numbers, neutral], {"axis": 0}))
-
-
-def _let_be_idle(
-    builder: Builder,
-    node: ir.Node,
-    old: ir.Node,
-    flag: ir.Value,
-    typing: Typing,
-    *,
-    is_first: bool,
-) -> None:
-    """Let a reduction, or a Gather of one place, read zeros where its branch is not taken."""
-    rank = typing.rank(operand(old, 0))
-    assert rank is not None
-    taken = flag if is_first else builder.op("Not", [flag])
-    number = builder.op("Cast", [taken], {"to": ir.DataType.INT64})
-    some = builder.op("Reshape", [number, builder.ints(1)])
-    if axes := reduced_along(old, typing):
-        put_zeros_behind(builder, node, some, rank, axes)
-        return
-    place = typing.static_dims(operand(old, 1))
-    assert place is not None
-    put_row_of_zeros(builder, node, some, rank, place)
 
 
 Pair = tuple[ir.Value, ir.Value]

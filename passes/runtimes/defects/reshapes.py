@@ -21,6 +21,7 @@ from passes.graph.made import (
     skip_identities,
 )
 from passes.runtimes.types import Types
+from passes.typing import Typing
 
 __all__ = [
     "behind_a_negation",
@@ -28,6 +29,7 @@ __all__ = [
     "counted",
     "failing_by_a_product",
     "fails_by_its_size",
+    "flags_counted",
     "from_front",
     "is_by_a_reshape",
     "is_cut_by_several",
@@ -160,11 +162,11 @@ def fails_by_its_size(node: ir.Node, types: Types) -> bool:
     `passes.batching.packed.checks` writes it. OpenVINO goes on with the numbers as they are; tract
     loads no model with a Reshape to a size that only numbers tell.
     """
-    return _flagged(node, types) is not None and types.dtype(operand(node, 0)) in _NUMBERS
+    return flags_counted(node, types) is not None and types.dtype(operand(node, 0)) in _NUMBERS
 
 
-def _flagged(node: ir.Node, types: Types) -> ir.Value | None:
-    """Return the number of flags that are added to the size of a vector."""
+def flags_counted(node: ir.Node, types: Types | Typing) -> ir.Value | None:
+    """Return the number of flags that are added to the size of a vector, None for no such node."""
     numbers = operand(node, 0)
     if types.rank(numbers) != 1:
         return None
@@ -176,7 +178,7 @@ def _flagged(node: ir.Node, types: Types) -> ir.Value | None:
     return None
 
 
-def _counts_flags(value: ir.Value, types: Types) -> bool:
+def _counts_flags(value: ir.Value, types: Types | Typing) -> bool:
     total = made_by(value, "ReduceSum")
     cast = None if total is None else made_by(operand(total, 0), "Cast")
     return cast is not None and types.dtype(operand(cast, 0)) == ir.DataType.BOOL
@@ -188,7 +190,7 @@ def failing_by_a_product(node: ir.Node, types: Types, builder: Builder) -> list[
     The rows are ``[0]`` and ``[0, 1]`` where no flag is set, otherwise they have three and four
     numbers, five and six, or more, and cannot be multiplied.
     """
-    more, numbers = _flagged(node, types), operand(node, 0)
+    more, numbers = flags_counted(node, types), operand(node, 0)
     dtype = types.dtype(numbers)
     assert more is not None and dtype is not None
     twice = builder.op("Mul", [builder.op("Squeeze", [more]), builder.scalar(2)])

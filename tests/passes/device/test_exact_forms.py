@@ -18,6 +18,10 @@ from rewriter.target_table import find_target
 
 BIG = np.array([[2**62 + 1, -(2**63), 5], [5, 2**62 + 1, 2**62]])
 NONE = BIG[:0]
+FEATURES = np.array(
+    [[1, 2, 3], [-4, 0.5, -0.0], [0, 0, 0], [np.nan, 1, 1], [np.inf, 1, 1], [1, -np.inf, 1]],
+    np.float32,
+)
 PADS = "p = Constant <value = int64[4] {1, 0, 2, 1}> ()"
 SUMMED_BEFORE = "a = Constant <value = int64 {0}> () y = CumSum (x, a)"
 SUMMED = "a = Constant <value_int = 0> () y = CumSum (x, a)"
@@ -118,6 +122,38 @@ SEVERAL = {
         "i = Constant <value = int64[2] {2, 0}> () y = ai.onnx.ml.ArrayFeatureExtractor (x, i)",
         BIG,
     ),
+    **{
+        f"features that are scaled, {name}": (
+            f"(float[N,{size}] x) => (float[N,M] y)",
+            f"y = ai.onnx.ml.Scaler <offset: floats = [{by}], scale: floats = [{times}]> (x)",
+            FEATURES,
+        )
+        for name, size, by, times in (
+            ("each", "3", "0.1, -2, 3", "1.5, 0.3, 7"),
+            ("each of an unknown number", "F", "0.1, -2, 3", "1.5, 0.3, 7"),
+            ("all alike", "F", "0.1", "0.3"),
+        )
+    },
+    "linear functions": (
+        "(float[N,3] x) => (float[N,2] y)",
+        "y = ai.onnx.ml.LinearRegressor <coefficients: floats = [1, 2, 3, -1, 0.5, 0.25], "
+        "intercepts: floats = [0.5, -1], targets = 2> (x)",
+        FEATURES,
+    ),
+    **{
+        f"linear scores, {name}": (
+            "(float[N,F] x) => (int64[N] y, float[N,M] z)",
+            f"y, z = ai.onnx.ml.LinearClassifier <classlabels_ints: ints = [{labels}], coefficients: "
+            "floats = [1, 2, 3, -1, 0.5, 0.25, 0, -2, 1], intercepts: floats = [0.5, -1, 0], "
+            f'post_transform: string = "{transform}"> (x)',
+            FEATURES,
+        )
+        for name, labels, transform in (
+            ("as they are", "0, 1, 2", "NONE"),
+            ("with labels", "7, -3, 5", "SOFTMAX"),
+            ("each for itself", "0, 1, 2", "LOGISTIC"),
+        )
+    },
     "product of the first sizes": (
         "(int64[N,M] x, int64[K] shape) => (int64[1] y)",
         "z = Reshape (x, shape) s = Shape <end = 2> (z) y = ReduceProd (s)",
@@ -279,6 +315,51 @@ def test_integers_are_summed_where_only_floats_have_a_kernel(
 def test_what_has_no_exact_form_stays(target: str, opset: int, signature: str, body: str) -> None:
     model = ir.from_proto(parse(signature, body, opset))
     assert not DeviceFormsPass(kernels_of(find_target(target).kernels, model))(model).modified
+
+
+SCORED = (
+    "classlabels_ints: ints = [0, 1], coefficients: floats = [1, 2, 3, -1], intercepts: floats"
+)
+OF_TABLES = {
+    "a number for each of other features": (
+        "(float[N,2] x) => (float[N,2] y)",
+        "y = ai.onnx.ml.Scaler <offset: floats = [1, 2, 3], scale: floats = [1, 2, 3]> (x)",
+    ),
+    "features that are doubles": (
+        "(double[N,2] x) => (float[N,2] y)",
+        "y = ai.onnx.ml.Scaler <offset: floats = [1], scale: floats = [2]> (x)",
+    ),
+    "one row": (
+        "(float[F] x) => (float[F] y)",
+        "y = ai.onnx.ml.Scaler <offset: floats = [1], scale: floats = [2]> (x)",
+    ),
+    "labels that are texts": (
+        "(float[N,2] x) => (string[N] y, float[N,2] z)",
+        "y, z = ai.onnx.ml.LinearClassifier <"
+        + SCORED.replace("_ints: ints = [0, 1]", '_strings: strings = ["a", "b"]')
+        + " = [0, 1]> (x)",
+    ),
+    "two labels of one score": (
+        "(float[N,4] x) => (int64[N] y, float[N,2] z)",
+        f"y, z = ai.onnx.ml.LinearClassifier <{SCORED} = [0]> (x)",
+    ),
+    "scores made probabilities in another way": (
+        "(float[N,2] x) => (int64[N] y, float[N,2] z)",
+        f'y, z = ai.onnx.ml.LinearClassifier <{SCORED} = [0, 1], post_transform: string = "PROBIT"> (x)',
+    ),
+    "functions that are transformed": (
+        "(float[N,2] x) => (float[N,1] y)",
+        "y = ai.onnx.ml.LinearRegressor <coefficients: floats = [1, 2], intercepts: floats = [1], "
+        'post_transform: string = "LOGISTIC"> (x)',
+    ),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("signature", "body"), OF_TABLES.values(), ids=OF_TABLES)
+def test_what_of_a_table_stays(signature: str, body: str) -> None:
+    model = ir.from_proto(parse(signature, body))
+    assert not DeviceFormsPass(kernels_of("cuda", model))(model).modified
 
 
 def test_whether_an_optional_that_is_left_out_holds_something_is_known() -> None:

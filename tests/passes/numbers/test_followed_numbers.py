@@ -490,6 +490,30 @@ OTHERS = {
         "y = ReduceMin <keepdims = 0> (v)",
         "Scalar y",
     ),
+    **{
+        f"the {name} of two numbers, by {flag}": (f"c = {flag}  y = Where (c, {chosen})", said)
+        for name, flag, chosen, said in (
+            ("lesser", "Less (k, five)", "k, five", "Least of Scalar k, 5"),
+            ("lesser", "LessOrEqual (k, five)", "k, five", "Least of Scalar k, 5"),
+            ("lesser", "Greater (five, k)", "k, five", "Least of Scalar k, 5"),
+            ("lesser", "Greater (k, five)", "five, k", "Least of Scalar k, 5"),
+            ("greater", "GreaterOrEqual (k, five)", "k, five", "Greatest of Scalar k, 5"),
+            ("greater", "Less (k, five)", "five, k", "Greatest of Scalar k, 5"),
+            ("greater", "LessOrEqual (k, zero)", "one, k", "Greatest of 1, Scalar k"),
+            ("greater", "Less (k, two)", "one, k", "Greatest of 1, Scalar k"),
+        )
+    },
+    **{
+        f"neither of two numbers, by {flag}": (f"c = {flag}  y = Where (c, {chosen})", "Scalar y")
+        for flag, chosen in (
+            ("Less (k, one)", "two, k"),
+            ("LessOrEqual (k, five)", "k, two"),
+            ("Greater (k, zero)", "two, k"),
+            ("Equal (k, five)", "k, five"),
+            ("Less (k, l)", "k, five"),
+            ("Less (f, f)", "k, five"),
+        )
+    },
     "the size of a part": (
         "p = Slice (x, zero1, one1, one1) y = Shape <start = 0, end = 1> (p)",
         "dimension 0 of x",

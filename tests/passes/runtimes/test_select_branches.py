@@ -81,6 +81,24 @@ NMS = """near = Gather (x, at)  w = ReduceSum <keepdims = 0> (near, one)
 BOXES = graph(NMS, "float[M,4] x, int64[I] at", "int64[K] y").replace(
     "<int64[1] zero", "<int64[1] one = {1}, int64[1] zero"
 )
+PLACES = {
+    "Gather": "a = Gather (x, i)",
+    "Gather by 32 bits": "j = Cast <to = 6> (i)  a = Gather (x, j)",
+    "Gather of places": "p = Cast <to = 7> (x)  j = Gather (p, i)  a = Gather (x, j)",
+    "GatherElements": "a = GatherElements <axis = 0> (x, i)",
+    "GatherND": "j = Unsqueeze (i, one)  a = GatherND (x, j)",
+    "ScatterElements": "u = Cast <to = 1> (i)  a = ScatterElements <axis = 0> (x, i, u)",
+    "ScatterND": "j = Unsqueeze (i, one)  u = Cast <to = 1> (i)  a = ScatterND (x, j, u)",
+    "TopK": "k = Shape (i)  a, j = TopK <axis = 0> (x, k)",
+}
+"""Nodes that read or write places ``i`` of ``x``."""
+LACKING = ([5, 0, 0, 1], 3)
+"""Places, and how many numbers there are: too few."""
+
+
+def reading(nodes: str) -> str:
+    text = graph(choose(nodes, "b = Identity (x)"), "int64[J] i, float[N] x")
+    return text.replace("<int64[1] zero", "<int64[1] one = {1}, int64[1] zero")
 
 
 # fmt: off
@@ -128,6 +146,9 @@ SELECTED = [
         "q = Identity (zero) }>", output="float[K] y, int64[R] z"), X),
     Case("an initializer", graph(choose("a = Mul (x, w)", "b = Identity (x)").replace(
         "t () => (float[N] a)", "t () => (float[N] a) <float[1] w = {0.5}>")), X),
+    Case("rows by flags", graph(choose(
+        "f = Greater (x, w)  a = Compress <axis = 0> (x, f)", "b = Identity (x)"), "float w, float[N] x"),
+        {**X, "w": np.float32(0)}),
     Case("one opset 13", graph(SAME), X, 13),
     Case("one opset 11", graph(SAME), X, 11),
     *(
@@ -158,6 +179,14 @@ SELECTED = [
             {"i": np.array(place), "x": numbers(rows, 3), "w": numbers(3)},
             flags=(np.array(True), np.array(False)) if -rows <= place < rows else (np.array(False),))
         for place, rows in ((0, 2), (-1, 2), (1, 2), (0, 0), (-1, 0), (5, 2), (-7, 2))
+    ),
+    *(
+        Case(f"{name}, {places} of {count}", reading(nodes), {"i": np.array(places), "x": numbers(count)},
+             flags=flags)
+        for name, nodes in PLACES.items()
+        for places, count, flags in (
+            ([2, 0, -3], 3, (np.array(True), np.array(False))), (*LACKING, (np.array(False),)),
+            ([0], 0, (np.array(False),)))
     ),
     Case("a row kept as one", graph(
         choose("a = Gather (x, zero)", "b = Neg (w)", "float[1,3]"),
@@ -191,13 +220,30 @@ SELECTED = [
         "n = Constant<value_int = 3> () [l] y = Loop (n, , x) <body = b (int64 i, bool d, "
         f"float[N] s) => (bool d2, float[N] y2) {{ d2 = Identity (d) {SAME} "
         "y2 = Add (y, s) }>".replace("float[N] x", "float[N] s"), ), X),
+    *(
+        Case(f"a function of opset {version}, called in a branch",
+             graph(choose("a = local.twice (x)", "b = Identity (x)"))
+             + f'\n<domain: "local", opset_import: ["" : {version}]> '
+             "twice (v) => (w) { w = Add (v, v) }", X)
+        for version in (18, 15)
+    ),
     Case("in a function",
          "g (bool c, float[N] x) => (float[N] y) { y = local.either (c, x) }\n"
          f'<domain: "local", opset_import: ["" : 18]> either (c, x) => (y) {{ {SAME} }}', X),
 ]
 STAY = [
-    Case("what reads at a position", graph(choose("a = Gather (x, i)", "b = Identity (x)"),
-         "int64[J] i, float[N] x"), {}),
+    Case("rows that are written, where nothing tells that they fit", graph(
+        choose("a = ScatterND (x, i, u)", "b = Identity (x)"),
+        "int64[J,1] i, float[M] u, float[N] x"), {}),
+    Case("as many of the best as anything tells", graph(
+        choose("a, i = TopK (x, k)", "b = Identity (x)"), "int64[1] k, float[N] x"), {}),
+    Case("flags for other rows", graph(
+        choose("a = Compress <axis = 0> (x, f)", "b = Identity (x)"), "bool[M] f, float[N] x"), {}),
+    Case("places in rows that may be too few", graph(
+        choose("a = GatherElements <axis = 0> (x, i)", "b = Identity (x)", "float[A,B]"),
+        "int64[I,J] i, float[N,M] x", "float[K,L] y"), {}),
+    Case("places of texts", graph(choose("a = Gather (x, i)", "b = Identity (x)", "string[N]"),
+         "int64[J] i, string[N] x", "string[K] y"), {}),
     Case("shapes that may not broadcast", graph(choose("a = Add (x, w)", "b = Identity (x)"),
          "float[N] x, float[M] w"), {}),
     Case("one symbol for two inputs", graph(choose("a = Add (x, w)", "b = Identity (x)"),
@@ -293,6 +339,13 @@ def test_what_stays(case: Case) -> None:
     assert warnings == []
 
 
+def test_a_function_whose_operators_are_others_at_its_opset_stays() -> None:
+    text = graph(choose("a = local.least (x)", "b = Identity (x)"))
+    least = '<domain: "local", opset_import: ["" : 13]> least (v) => (w) { w = ReduceMin <axes = [0]> (v) }'
+    model = ir.from_proto(Case("", f"{text}\n{least}", {}).model)
+    assert not SelectBranchesPass()(model).modified
+
+
 def test_only_for_targets_without_if() -> None:
     before = SELECTED[0].model
     kept = rewriter.rewrite(before, target="tract")
@@ -301,6 +354,17 @@ def test_only_for_targets_without_if() -> None:
     result = rewriter.rewrite(before, target="portable")
     assert branches(result.model) == 0
     assert "both branches are computed" in result.report.warnings[0]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_a_branch_lacks_are_an_error_where_it_is_taken(name: str) -> None:
+    before = Case("", reading(PLACES[name]), {}).model
+    places, count = LACKING
+    feeds = {"i": np.array(places), "x": numbers(count), "c": np.array(True)}
+    for one in (before, select(before)[0]):
+        with pytest.raises(BackendError):
+            run(one, feeds, backend="onnxruntime")
 
 
 def test_a_place_that_a_branch_lacks_is_an_error_where_it_is_taken() -> None:

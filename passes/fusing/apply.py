@@ -18,7 +18,7 @@ from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.loops.copied_samples import CopiedSamples
 from passes.loops.few_samples import cut_beforehand, write_by_count
-from passes.loops.write_if import Branch, knows_no_samples, no_samples, write_if
+from passes.loops.write_if import Branch, knows_no_samples, more_than, no_samples, write_if
 from passes.maps.sequence_map import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
 from passes.raising.originals import forget
@@ -109,7 +109,7 @@ def _asks_enough(
     Few samples are cut beforehand, which copies all of them once more. Where that is much, the
     other branch has a loop for many rows, which does not.
     """
-    enough = builder.op("Greater", [count, builder.scalar(plan.choice.few)])
+    enough = more_than(builder, count, plan.choice.few)
     plain = plan.choice.forms.get(None)
     if not plan.choice.few or plain is None or not plain.asks_rows:
         return enough
@@ -128,7 +128,7 @@ def _write_copied(
     copies = CopiedSamples(site, typings, few)
     if plan.needs_samples or knows_no_samples(site, typings):
         return copies.write_beside(builder, count, write)
-    enough = builder.op("Greater", [count, builder.scalar(few)])
+    enough = more_than(builder, count, few)
     none = builder.op("Equal", [count, builder.scalar(0)])
     enough = builder.op("Or", [enough, none])
     return write_if(

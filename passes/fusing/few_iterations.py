@@ -28,6 +28,7 @@ from passes.graph.made import operand, that_run
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
 from passes.loops.iteration_chain import ChainResult, IterationChain
+from passes.loops.write_if import more_than
 from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
 
@@ -93,7 +94,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     count = original.trip_count(facts.typings.proven) or site.elements[0][1].scalar_count(
         builder, facts.typings.proven
     )
-    enough = builder.op("Greater", [count, builder.scalar(few)])
+    enough = more_than(builder, count, few)
     to_opset_form(builder.nodes, facts.opset)
     path, opset = original.path, facts.opset
     return FewIterations(few, enough, builder.nodes, limits, early, copies, path, opset)
@@ -130,7 +131,7 @@ def _copied(site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None
     if not may_be_copied(original.node, site, facts.typings):
         return None
     count = site.elements[0][1].scalar_count(builder, facts.typings.proven)
-    enough = builder.op("Greater", [count, builder.scalar(few)])
+    enough = more_than(builder, count, few)
     if chain.needs_one:
         none = builder.op("Equal", [count, builder.scalar(0)])
         enough = builder.op("Or", [enough, none])

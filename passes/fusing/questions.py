@@ -16,6 +16,7 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.shape_rows import LAST, Asked, Shapes, all_true, behind_first, read_rows
 from passes.graph.builder import Builder
 from passes.graph.hidden import hide_type
+from passes.loops.write_if import more_than
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 from passes.typing.value_types import is_number
@@ -151,8 +152,7 @@ class Questions:
         by_rows = [c for c in plan.choice.forms if c in (GuardCheck.ROWS, GuardCheck.LENGTHS)]
         by_shape = GuardCheck.SHAPES in plan.choice.forms
         self._enough = {
-            check: builder.op("Greater", [count, builder.scalar(few)])
-            for check, few in plan.choice.few_of.items()
+            check: more_than(builder, count, few) for check, few in plan.choice.few_of.items()
         }
         enough = next(iter(self._enough.values()), None)
         asked = {}

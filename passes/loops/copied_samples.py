@@ -21,7 +21,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import REDUCTIONS, axes_of, made_by, operand
 from passes.loops.forms import LoopBody
-from passes.loops.write_if import Branch, no_samples, write_if
+from passes.loops.write_if import Branch, more_than, no_samples, write_if
 from passes.loops.writer import LoopWriter
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
@@ -140,7 +140,7 @@ class CopiedSamples:
             return write_more(builder)
         return self._write_if(
             builder,
-            builder.op("Greater", [count, builder.scalar(self._most)]),
+            more_than(builder, count, self._most),
             write_more,
             lambda inner: self._write_from(inner, count, [self._copy(inner, 0)]),
         )

@@ -11,7 +11,7 @@ from passes.graph.builder import Builder
 from passes.loops.forms import SPLITTABLE, Form, OutputPlan
 from passes.loops.one_shape import lacks_dims
 from passes.loops.plan import LoopPlan, write_results
-from passes.loops.write_if import Branch, no_samples, write_if
+from passes.loops.write_if import Branch, more_than, no_samples, write_if
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import SequenceSource
 from passes.site import MapSite
@@ -177,7 +177,7 @@ def write_by_count(
         builder,
         site,
         typings,
-        builder.op("Greater", [samples, builder.scalar(_FEW_FOR_BLOCKS)]),
+        more_than(builder, samples, _FEW_FOR_BLOCKS),
         lambda inner: write_results(inner, site, typings, plan, samples, is_some=True),
         lambda inner: few.write(inner, samples, is_some=is_some),
     )

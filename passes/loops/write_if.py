@@ -13,10 +13,15 @@ from passes.loops.forms import dims_of_samples
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
 
-__all__ = ["Branch", "knows_no_samples", "no_samples", "write_if"]
+__all__ = ["Branch", "knows_no_samples", "more_than", "no_samples", "write_if"]
 
 Branch = Callable[[Builder], Sequence[ir.Value]]
 """Writes a branch and returns the value of each result of a map."""
+
+
+def more_than(builder: Builder, count: ir.Value, few: int) -> ir.Value:
+    """Record whether there are more samples than few, which another form is faster for."""
+    return builder.op("Greater", [count, builder.scalar(few)])
 
 
 def write_if(

@@ -504,6 +504,30 @@ def test_what_a_loop_appends_is_stacked_where_its_axes_are_known(
     assert (sequences(prove(before, feeds)) > 0) == (left and declared == "float[]")
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        "y = SequenceAt (s, one)",
+        "n = SequenceLength (s) y = Cast <to = 2> (n)",
+        "z = ConcatFromSequence <axis = 0, new_axis = 1> (s) y = Gather (z, one)",
+    ],
+    ids=["one of them", "their number", "stacked"],
+)
+def test_bytes_that_a_loop_appends(read: str) -> None:
+    """onnxruntime cuts no bytes, so that no sequence may have to be made of them again."""
+    before = onnx.parser.parse_model(
+        text(
+            "one = Constant <value = int64 {1}> () e = SequenceEmpty <dtype = 2> () "
+            's = Loop (k, "", e) <body = b (int64 i, bool c, seq(uint8[]) t) '
+            "=> (bool d, seq(uint8[]) t2) { d = Identity (c) a = Cast <to = 2> (i) "
+            f"t2 = SequenceInsert (t, a) }}> {read}",
+            "int64 k",
+            "uint8 y",
+        )
+    )
+    assert sequences(prove(before, {"k": np.array(3)})) == 0
+
+
 RAGGED_LOOP = (
     "l = Shape <end = 1> (x) k = Squeeze (l) one = Constant <value_ints = [1]> () "
     "zero = Constant <value_ints = [0]> () shape = Constant <value_ints = [-1, 3]> () {first} "

@@ -13,12 +13,14 @@ import pytest
 
 from tests.passes.expansion import write_short_blocks
 from tests.property.coverage import coverage
+from tests.property.few import ask_for_one
 from tests.property.judge import STRATEGIES, judge, judge_passes, program_for
 from tests.property.programs import COUNTS, draw_program
 
 SOME = range(32)
 MORE = range(32, 200)
 IN_BLOCKS = range(200, 232)
+FROM_ONE = range(232, 264)
 COVERED = range(200)
 MANY = range(200, 12200)
 """Of these each is rewritten by one strategy, in turn."""
@@ -86,6 +88,16 @@ def test_a_random_body_comes_out_right_in_blocks(
     """Programs have few samples, and blocks are written for hundreds by default."""
     write_short_blocks(monkeypatch)
     _judge((seed, "expand") for seed in seeds)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seeds", _chunks(FROM_ONE), ids=_name)
+def test_a_random_body_comes_out_right_batched_from_one_sample_on(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_out = ask_for_one(monkeypatch)
+    _judge((seed, "auto") for seed in seeds)
+    assert any(left_out)
 
 
 @pytest.mark.long

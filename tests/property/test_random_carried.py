@@ -5,10 +5,12 @@ from __future__ import annotations
 import onnx
 import pytest
 
+import rewriter
 from rewriter.backends import open_session
 from tests.passes.carried.carried import feeds
 from tests.passes.loops import model, read, same
 from tests.property.carried import draw
+from tests.property.few import ask_for_one
 
 SIZES = (0, 1, 2, 7, 20)
 
@@ -43,6 +45,28 @@ def test_a_random_loop_without_types_computes_what_it_did(seed: int) -> None:
     some = SIZES[1:]
     assert same(before, found.model, *(feeds(n, seed) for n in some)) == len(some)
     open_session(found.model).run(feeds(0, seed))
+
+
+def check_from_one(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Assert that models compute what they did where few iterations run as many do."""
+    left_out = ask_for_one(monkeypatch)
+    for seed in seeds:
+        before = model(draw(seed))
+        after = rewriter.optimize(before)
+        assert same(before, after, *(feeds(n, seed) for n in SIZES)) == len(SIZES), seed
+    assert any(left_out)
+
+
+def test_a_random_loop_is_batched_from_one_iteration_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_from_one(range(200, 204), monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(204, 244, 8))
+def test_random_loops_are_batched_from_one_iteration_on(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_from_one(range(first, first + 8), monkeypatch)
 
 
 @pytest.mark.long

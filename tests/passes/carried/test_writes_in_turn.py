@@ -120,6 +120,38 @@ def test_places_along_two_axes_meet(name: str) -> None:
     assert same(before, found.model, *many) == len(many)
 
 
+OF_ANY_RANK = """g (float[N,4] x, int64[1,K] p, int64[1,L] q, float[4,4,4] b) => (float[4,4,4] r) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    zero1 = Constant <value = int64[1] {0}> ()
+    square1 = Constant <value = int64[2] {1, 1}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    r = Loop (n, t, b) <body = step (int64 i, bool on, float[4,4,4] s)
+            => (bool on2, float[4,4,4] s2) {
+        on2 = Identity (on)
+        e = Gather <axis = 0> (x, i)
+        i1 = Reshape (i, square1)
+        c0 = Concat <axis = 1> (p, i1)
+        c1 = Concat <axis = 1> (q, i1)
+        v0 = Unsqueeze (e, zero1)
+        v1 = ReduceMax <keepdims = 0, axes = [1]> (v0)
+        a = ScatterND (s, c0, v0)
+        s2 = ScatterND (a, c1, v1)
+    }>
+}"""
+
+
+def test_places_along_axes_that_nothing_tells_meet() -> None:
+    """``s[p, i] = a; s[q0, q1, i] = b`` is one place where ``q`` is ``p, j``, for some ``i``."""
+    before = model(OF_ANY_RANK)
+    found = read(before)
+    assert found.loops == 1
+    given = {"p": np.array([[1]]), "q": np.array([[1, 3]]), "b": np.zeros((4, 4, 4), np.float32)}
+    many = [{"x": feeds(n, (0, 0))["x"], **given} for n in (0, 1, 4)]
+    assert same(before, found.model, *many) == len(many)
+
+
 SOME = {
     "by_a_choice": "a0 = ScatterND (s, q0, v0)  a = Where (flag, a0, s)  s2 = ScatterND (a, q1, v1)",
     "the_second_by_a_choice": "a = ScatterND (s, q0, v0)  a0 = ScatterND (a, q1, v1)"

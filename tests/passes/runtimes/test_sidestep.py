@@ -943,3 +943,31 @@ def test_a_copied_body_yields_what_its_kernels_make(count: int) -> None:
         np.testing.assert_array_equal(
             run(rewrite(model, strategy=strategy).model, feeds), expected
         )
+
+
+@pytest.mark.parametrize("kind", ["GRU", "GRU linear_before_reset = 1", "LSTM"])
+def test_one_gate_of_one_unit_is_nan(kind: str) -> None:
+    """It reaches in onnxruntime what it reaches by ONNX: rows are infinite, weights of two signs."""
+    op_type, _, more = kind.partition(" ")
+    gates, outputs = RECURRENT[op_type]
+    yielded = ", ".join(f"float[?,?,?{',?' * (name == 'a')}] {name}" for name in outputs)
+    attributes = ", ".join(["hidden_size = 3", *filter(None, [more])])
+    model = parse(f"""g (float[T, B, 2] x, float[1, {3 * gates}, 2] w, float[1, {3 * gates}, 3] r)
+        => ({yielded}) {{ {", ".join(outputs)} = {op_type} <{attributes}> (x, w, r) }}""")
+    loaded = ir.from_proto(model)
+    assert SidestepDefectsPass()(loaded).modified
+    after, given = (
+        open_session(m, n) for m, n in [(ir.to_proto(loaded), "onnxruntime"), (model, "reference")]
+    )
+    random = np.random.default_rng(0)
+    x = random.random((3, 2, 2), np.float32)
+    x[1, 0] = np.inf
+    r = random.random((1, 3 * gates, 3), np.float32) - 0.5
+    for row in range(3 * gates):
+        w = random.random((1, 3 * gates, 2), np.float32) + 0.1
+        w[0, row, 0] *= -1
+        found, wanted = (one.run({"x": x, "w": w, "r": r}) for one in (after, given))
+        for name in outputs:
+            np.testing.assert_array_equal(
+                np.isnan(found[name]), np.isnan(wanted[name]), f"{row} {name}"
+            )

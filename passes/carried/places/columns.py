@@ -148,6 +148,8 @@ def _grid(
     keys = [_key(leaf) for leaf in leaves]
     if len(leaves) < len(parts) or any(_summed(node, body) != keys for node in expands):
         return []
+    if all(isinstance(_key(leaf), int) or evaluator.rank(leaf) == 0 for leaf in leaves):
+        return [*leaves]  # one place; numbers need no axis of their own
     return [_along(leaf, len(parts) - 1 - at, body) for at, leaf in enumerate(leaves)]
 
 

@@ -45,7 +45,8 @@ def find_joined(
     if joins is None:
         return None
     read = joins.read
-    if evaluator.rank(read) == 0:
+    dims = evaluator.dims(read)
+    if dims is not None and all(dim == 1 for dim in dims):
         read = formed(read, body)
     elif evaluator.rank(joins.node.outputs[0]) != evaluator.rank(read):
         return None

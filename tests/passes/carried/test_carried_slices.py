@@ -168,6 +168,19 @@ def test_a_cell_that_is_read_by_its_number_in_the_table() -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
 
 
+def test_a_cell_that_is_named_by_two_numbers_without_an_axis() -> None:
+    """``m[a, b] += 1`` is exported so where both are known to be numbers: a table of confusions."""
+    body = flat("j", "k").replace("ki = Gather <axis = 0> (k, i)", POSITION)
+    body = body.replace("b = Gather", "f3 = Shape (f2)  b = Gather").replace("(b1, none)", "(b1, f3)")
+    for name in "jk":
+        body = body.replace(f"Reshape ({name}1, column)", f"Identity ({name}i)")
+        body = body.replace(f"Identity ({name}1)", f"Identity ({name}i)")
+    before = model(loop(body, "float[R,M]", COUNTED), 18)
+    found = read(before)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
 POSITION = """xi = Gather <axis = 0> (start, i)  x0 = Gather <axis = 0> (xi, zero)
             ki = ArgMax <axis = 0, keepdims = 0> (x0)"""
 

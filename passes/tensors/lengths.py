@@ -31,8 +31,8 @@ def lengths_of(builder: Builder, sequence: ir.Value, typings: Typings) -> ir.Val
     source = sequence_source(sequence, typings.proven)
     cut, made = cut_tensor(sequence, typings.proven), source.sequence
     if cut is not None and cut.split is not None:
-        if not cut.split_is_scalar and cut.axis == 0:
-            return builder.op("Cast", [cut.split], {"to": int(_INT64)})
+        if cut.axis == 0:
+            return cut.sizes(builder, typings.proven)
     elif made is not None:
         node = made.producer()
         if is_operator(node, "SequenceConstruct"):

@@ -15,7 +15,9 @@ from passes.graph.made import axes_of, operand, operands, optional_operand
 from passes.graph.whole_slices import constant_entries
 from passes.numbers.folding import Folder
 from passes.numbers.integer_reads import FAR, NumberReader
+from passes.numbers.integers import Linear
 from passes.numbers.made_sizes import made_size
+from passes.numbers.slice_bounds import cut_of
 from passes.typing.value_types import Typing
 
 __all__ = ["may_lack_place", "needs_one", "show_places"]
@@ -93,11 +95,8 @@ def show_places(
     """
     if proto.op_type == "Gather":
         return False
-    axis = _axis_of_place(node, folder)
-    if axis is not None:
-        _as_gather(node, proto, name_of(operand(node, 1)), axis)
-        return True
-    window = _window(node, folder)
+    place = _place(node, folder)
+    window = _window(node, folder) if place is None else (place[0], 1)
     if window is None:
         return False
     axis, size = window
@@ -138,25 +137,38 @@ def may_lack_place(node: ir.Node, typing: Typing) -> bool:
     Where a graph does not run, nothing that rests on the place may run in its stead.
     """
     folder = Folder(typing)
-    axis = _axis_of_place(node, folder) if is_operator(node, "Slice") else None
-    if axis is None:
+    place = _place(node, folder) if is_operator(node, "Slice") else None
+    if place is None:
         return False
-    size, start = (folder.dims(node.inputs[0]) or ())[axis], folder.integer(node.inputs[1])
+    axis, start = place
+    size = (folder.dims(node.inputs[0]) or ())[axis]
     return not isinstance(size, int) or start is None or not 0 <= start < size
 
 
-def _axis_of_place(node: ir.Node, folder: Folder) -> int | None:
-    """Return the axis along which a Slice takes one place that the graph needs, None if none."""
+def _place(node: ir.Node, folder: Folder) -> tuple[int, int | None] | None:
+    """Return the axis along which a Slice takes one place that the graph needs, and the place.
+
+    The place is None where it is not known. Of other axes that it names, as JAX's exporter names
+    all, it takes everything.
+    """
     if len(node.inputs) < 3:
         return None
     data, start = operand(node, 0), operand(node, 1)
     rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
-    is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
-    if not rank or not is_alone:  # ONNX refuses a Slice of a scalar, if it runs
+    if not rank:  # ONNX refuses a Slice of a scalar, if it runs
         return None
-    axis = 0 if axes is None else int(axes.item()) % rank
-    is_needed = needs_one(folder, node.outputs[0], axis, rank)
-    return axis if is_needed and _takes_one(node, folder) else None
+    if folder.dims(start) == (1,) and (axes is None or axes.size == 1):
+        axis = 0 if axes is None else int(axes.item()) % rank
+        takes_one, place = _takes_one(node, folder), folder.integer(start)
+    else:
+        cut = cut_of(node, folder)
+        if cut is None or cut.is_whole or cut.step != Linear(1):
+            return None
+        axis = cut.axis % rank
+        takes_one, place = (cut.end - cut.start).number == 1, cut.start.number
+    if not takes_one or not needs_one(folder, node.outputs[0], axis, rank):
+        return None
+    return axis, place
 
 
 def _takes_one(node: ir.Node, folder: Folder) -> bool:

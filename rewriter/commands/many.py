@@ -42,7 +42,7 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
         if one == Path("-"):
             raise RewriteError("- is one model on standard input: seqmap explain takes it")
         if one.is_dir():
-            paths = sorted(p for p in one.rglob("*") if p.suffix in MODEL_SUFFIXES)
+            paths = _models(one.rglob("*"))
             inner = {
                 path: path.relative_to(one)
                 for path in paths
@@ -51,7 +51,7 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
         elif is_pattern(one):
             root = Path(one.anchor or ".")
             pattern = str(one.relative_to(one.anchor) if one.anchor else one)
-            paths = sorted(p for p in root.glob(pattern) if p.suffix in MODEL_SUFFIXES)
+            paths = _models(root.glob(pattern))
             inner = {path: Path(path.name) for path in paths}
         else:
             inner = {one: Path(one.name)}
@@ -59,6 +59,11 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
             raise RewriteError(f"no .onnx or .onnxtxt file is found in {one}: name another place")
         found |= inner
     return found
+
+
+def _models(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths that are named as models, in order; reading a pipe would never end."""
+    return sorted(p for p in paths if p.suffix in MODEL_SUFFIXES and not p.is_fifo())
 
 
 def is_pattern(path: Path) -> bool:

@@ -43,3 +43,16 @@ def test_a_map_in_a_branch_needs_no_branch_for_its_lengths() -> None:
 def test_lengths_of_the_author_are_checked_where_they_are_read() -> None:
     with pytest.raises(rewriter.TargetError, match="SequenceMap_1 could fail where its branch"):
         rewriter.optimize(onnx.parser.parse_model(HEAD + SPLIT), target="portable")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+def test_a_list_of_equal_cuts_is_passed_without_a_loop(count: int, target: str) -> None:
+    """What `torch.split(x, 2)` returns; the last cut may be shorter."""
+    model = onnx.parser.parse_model(f"""{HEAD}g (float[R,2] x) => (seq(float[N,2]) y) {{
+        two = Constant <value_int = 2> ()  y = SplitToSequence <axis = 0> (x, two) }}""")
+    after = rewriter.optimize(model, target=target, tensor_io=True)
+    assert not {node.op_type for node in after.graph.node} & {"Loop", "SplitToSequence"}
+    found = open_session(after, "onnxruntime").run({"x": ROWS[:count]})
+    np.testing.assert_array_equal(found["y"], ROWS[:count])
+    assert found["y.lengths"].tolist() == [min(2, count - i) for i in range(0, count, 2)]

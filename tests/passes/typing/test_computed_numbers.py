@@ -25,6 +25,18 @@ CUTS = {
         "y = Squeeze (c, one)",
         ("N",),
     ),
+    "a row at an unknown place, every axis named": (
+        f"{SIZE}  n = Gather (s, zero)  h = Mod (n, two)  e = Add (h, one)  "
+        "p = Concat <axis = 0> (h, zero)  q = Concat <axis = 0> (e, d)  "
+        "a = Concat <axis = 0> (zero, one)  c = Slice (x, p, q, a)  y = Squeeze (c, zero)",
+        (48,),
+    ),
+    "a part of a row at an unknown place": (
+        f"{SIZE}  n = Gather (s, zero)  h = Mod (n, two)  e = Add (h, one)  "
+        "p = Concat <axis = 0> (h, zero)  q = Concat <axis = 0> (e, h)  "
+        "a = Concat <axis = 0> (zero, one)  c = Slice (x, p, q, a)  y = Squeeze (c, zero)",
+        (None,),
+    ),
     "what is left of a division": (
         f"{SIZE}  f = Add (two, three)  h = Mod (d, f)  y = Slice (x, zero, h, one)",
         ("N", 3),

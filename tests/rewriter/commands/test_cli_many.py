@@ -69,6 +69,13 @@ class TestNames:
         assert "4 models: 2 with maps, 3 passed, 1 failed" in printed.out
         assert f"cannot read {folder / 'lost.onnx'}: no such file or directory" in printed.err
 
+    def test_pipes_are_not_read(self, folder: Path) -> None:
+        """Reading one waits for a writer for ever."""
+        os.mkfifo(folder / "pipe.onnx")
+        os.mkfifo(folder / "deep" / "pipe.onnx")
+        assert len(find_models([folder])) == 3
+        assert [path.name for path in find_models([folder / "*.onnx"])] == ["rows.onnx"]
+
     def test_what_was_written_is_not_read_again(self, folder: Path) -> None:
         for name in ("rows.onnx.mismatch/before.onnx", "out/rows.onnx", "deep/out.onnx"):
             (folder / name).parent.mkdir(exist_ok=True)

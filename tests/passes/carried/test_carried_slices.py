@@ -171,7 +171,9 @@ def test_a_cell_that_is_read_by_its_number_in_the_table() -> None:
 def test_a_cell_that_is_named_by_two_numbers_without_an_axis() -> None:
     """``m[a, b] += 1`` is exported so where both are known to be numbers: a table of confusions."""
     body = flat("j", "k").replace("ki = Gather <axis = 0> (k, i)", POSITION)
-    body = body.replace("b = Gather", "f3 = Shape (f2)  b = Gather").replace("(b1, none)", "(b1, f3)")
+    body = body.replace("b = Gather", "f3 = Shape (f2)  b = Gather").replace(
+        "(b1, none)", "(b1, f3)"
+    )
     for name in "jk":
         body = body.replace(f"Reshape ({name}1, column)", f"Identity ({name}i)")
         body = body.replace(f"Identity ({name}1)", f"Identity ({name}i)")

@@ -136,7 +136,7 @@ class _OnePlace:
         return getattr(self.evaluator, name)
 
     def of(self, value: ir.Value | None) -> Numbers | None:
-        return None if value is None else self.entries[value]
+        return None if value is None else self.entries.get(value)
 
     def number(self, value: ir.Value | None) -> Linear | None:
         found = self.of(value)

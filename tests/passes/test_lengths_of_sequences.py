@@ -18,7 +18,7 @@ SEQUENCES = {
     "constructed": ("s = SequenceConstruct (a, b)", 0, [2, 4]),
     "cut by sizes": ("s = SplitToSequence (a, n)", 0, [1, 1]),
     "cut by sizes along another axis": ("s = SplitToSequence <axis = 1> (a, m)", 1, [2, 2]),
-    "cut by one size": ("s = SplitToSequence (b, k)", 1, [3, 1]),
+    "cut by one size": ("s = SplitToSequence (b, k)", 0, [3, 1]),
     "rows": ("s = SplitToSequence (b)", 1, [1, 1, 1, 1]),
     "mapped": (
         "s = SequenceMap (q) <body = f (float[N,3] x) => (float[M,3] y) "

@@ -326,15 +326,15 @@ def test_other_targets_are_named(target: str, remedy: str) -> None:
 def test_the_branch_for_no_elements_is_named() -> None:
     """Shared nodes that could fail must not run where the map would not have."""
     text = """<ir_version: 9, opset_import: ["" : 18]>
-    g (float[B,3] x, int64[K] i, float[M] w) => (float[P] y) {
+    g (float[B,3] x, float[K] v, float[M] w) => (float[P] y) {
         xs = SplitToSequence <keepdims = 0> (x)
         [map] ys = SequenceMap (xs) <body = b (float[3] p) => (float[P] q)
-            { [g] g = Gather (w, i)  s = ReduceSum <keepdims = 0> (p)  q = Mul (g, s) }>
+            { [g] g = Add (w, v)  s = ReduceSum <keepdims = 0> (p)  q = Mul (g, s) }>
         y = ConcatFromSequence <axis = 0> (ys) }"""
     report = explain(onnx.parser.parse_model(text), strategy="fuse", target="portable")
     (left,) = report.unreached
     assert left.op_type == "If"
-    named = "it is the branch of 'map' for no elements, since map/body/g (Gather) could fail there"
+    named = "it is the branch of 'map' for no elements, since map/body/g (Add) could fail there"
     assert named in left.reason
 
 

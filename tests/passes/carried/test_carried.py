@@ -1561,7 +1561,7 @@ def test_elements_that_some_iterations_insert(name: str, behind: str) -> None:
         ("v = SequenceInsert (s, d)", "ragged"),
         (
             "m = Neg (e)  a = Compress <axis = 0> (m, pe)  v = SequenceInsert (s, a)",
-            "control-flow",
+            "ragged",
         ),
     ],
 )

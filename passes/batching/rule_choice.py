@@ -160,6 +160,9 @@ def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.R
     if not any(x.is_flat for x in operands):
         return None
     found = table.find_flat(node, opset)
+    differs = any(x.differs or x.is_packed for x in operands)
+    if found is not None and not found.stays_flat and not differs:
+        return None
     if found is None and not all(map(_is_simple, operands)):
         raise Decline(Code.NO_RULE, "it has no rule for samples that differ along several axes")
     return found

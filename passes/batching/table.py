@@ -143,13 +143,20 @@ def register_packed(
         _enter(_packed, row, "packed")
 
 
-def register_flat(op_types: str, rule: Rule, *, rounding: bool = False, since: int = 1) -> None:
+def register_flat(
+    op_types: str,
+    rule: Rule,
+    *,
+    rounding: bool = False,
+    since: int = 1,
+    stays_flat: bool = False,
+) -> None:
     """Add a rule for samples that differ along several axes to rows of the table.
 
-    The arguments and errors are those of `register_packed`.
+    The arguments and errors are those of `register_packed`; for ``stays_flat`` see `RaggedRow`.
     """
     for op_type in op_types.split():
-        row = RaggedRow(op_type, rule, rounding, since)
+        row = RaggedRow(op_type, rule, rounding, since, stays_flat=stays_flat)
         _enter(_flat, row, "flat")
 
 

@@ -71,6 +71,8 @@ class RaggedRow:
         any_axis: Whether a rule for packed operands knows samples that differ in length along
             another axis than the first.
         two_axes: Whether it knows samples that differ in length along the last axis, too.
+        stays_flat: Whether a rule for flat operands takes samples of one shape as well, which it
+            need not read off their rows; otherwise they are read as stacked ones.
         domain: Domain of the operator.
     """
 
@@ -81,6 +83,7 @@ class RaggedRow:
     any_axis: bool = False
     two_axes: bool = False
     domain: str = ""
+    stays_flat: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

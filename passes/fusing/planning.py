@@ -18,7 +18,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guard_choice import choose_guarded_by_cost, choose_guards
-from passes.fusing.guarded_walks import Behind, walk_behind_guards
+from passes.fusing.guarded_walks import Behind, declared_elements, walk_behind_guards
 from passes.fusing.partly_fused import (
     OPEN_RESULT,
     ask_sizes,
@@ -41,11 +41,12 @@ from passes.maps.sequence_source import (
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 
-__all__ = ["choose_form", "plan_fusion"]
+__all__ = ["choose_form", "plan_fusion", "plan_guarded"]
 
 _DEAR_MEETING = Reason(
     Code.COST, detail="comparing the lengths of samples would cost more than batching saves"
 )
+_REPAIRED = Reason(Code.REPAIRED)
 _NO_SAMPLES = Reason(Code.COST, detail="there are no samples")
 
 
@@ -86,6 +87,33 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     decision = plan_decision(site, choice, guarded, facts)
     decision.failing = failing or ""
     return FusionPlan(site, choice, guarded, needs_samples, loop, decision)
+
+
+def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
+    """Plan an If: the fused body where all elements have one shape, else a loop.
+
+    No promise, proof or declared number is relied on, and nothing is packed.
+
+    Returns:
+        The plan; a `Decision` alone where a source is no sequence, or nothing would be fused.
+    """
+    loop = plan_loop(site, facts.typings, lacks=facts.options.lacks)
+    sequences = [sequence for _, sequence in site.sequences]
+    typed = all(facts.typings.declared.dtype(site.body.outputs[o]) for o in site.used_outputs())
+    disputed = any(is_disputed(sequence, facts.typings.declared) for sequence in sequences)
+    declined = _stays(loop, _REPAIRED)
+    if len(sequences) != len(site.elements) or disputed or not typed:
+        return declined
+    body = walk_site(site, facts, GuardCheck.SHAPES)
+    if not body.walk.fused:
+        return declined
+    guarded = list(dict.fromkeys(sequences))
+    declared = declared_elements(site, facts, guarded)
+    relied = {sequence: dims for sequence, dims in declared.items() if dims is not None}
+    choice = FormChoice({GuardCheck.SHAPES: body}, relied=relied)
+    decision = plan_decision(site, choice, guarded, facts)
+    decision.reasons.insert(0, _REPAIRED)
+    return FusionPlan(site, choice, guarded, True, loop, decision)
 
 
 def _stays(loop: LoopPlan, why: Reason) -> Decision:

@@ -15,11 +15,10 @@ from passes.fusing.chains import Chains, is_in_parts, maps_of
 from passes.fusing.few_iterations import few_iterations
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.known_count import kept_for_copies, mark_few
 from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
-from passes.fusing.planning import plan_fusion
+from passes.fusing.planning import plan_fusion, plan_guarded
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_nodes, with_subgraphs
 from passes.maps.sequence_map import read_sequence_map

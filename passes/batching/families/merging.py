@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
+from passes.graph.builder import END
 
 __all__ = [
     "merge",
@@ -48,7 +49,7 @@ def merging(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     return unmerge_outputs(ctx, new, like)
 
 
-def volume(ctx: Context, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
+def volume(ctx: Context, value: ir.Value, start: int, end: int = END) -> ir.Value:
     """Return the product of dimensions ``start`` to ``end`` as an int64 vector ``[1]``."""
     return ctx.op("ReduceProd", [ctx.shape(value, start, end)], {"keepdims": 1})
 

@@ -16,6 +16,7 @@ from passes.batching.operators import numbers_of
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.repeats import tile_to_lengths
 from passes.decisions import Code, Decline
+from passes.graph.builder import END
 from passes.graph.graphs import constant_value
 
 __all__ = [
@@ -110,7 +111,7 @@ def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
         return [ctx.stacked(ctx.op("Reshape", [data.value, ctx.ints(0, *numbers_of(sizes))]))]
     front, back = (
         ctx.ints(known) if known is not None else volume(ctx, data.value, start, end)
-        for known, start, end in zip(sizes, (1, axis + 1), (axis + 1, None), strict=True)
+        for known, start, end in zip(sizes, (1, axis + 1), (axis + 1, END), strict=True)
     )
     target = ctx.op("Concat", [ctx.shape(data.value, 0, 1), front, back], {"axis": 0})
     return [ctx.stacked(ctx.reshape(data.value, target))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from passes.batching.families.branches import branch
 from passes.batching.families.elementwise import in_inference
 from passes.batching.flat.families import (
@@ -31,25 +33,34 @@ from passes.batching.flat.resizing.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
 
-register_flat(UNARY, row_by_row.broadcasting)
-register_flat(BROADCASTING, row_by_row.broadcasting)
-register_flat("Clip", row_by_row.clip, since=11)
-register_flat("Dropout", in_inference(row_by_row.broadcasting), since=7)
+# What need not read samples of one shape off their rows.
+_keep = functools.partial(register_flat, stays_flat=True)
+_keep(UNARY, row_by_row.broadcasting)
+_keep(BROADCASTING, row_by_row.broadcasting)
+_keep("Clip", row_by_row.clip, since=11)
+_keep("Dropout", in_inference(row_by_row.broadcasting), since=7)
+_keep("PRelu", row_by_row.broadcasting)
+_keep("Shape", arranging.shape)
+_keep("Size", arranging.size)
+_keep("Transpose", arranging.transpose)
+_keep("Unsqueeze", arranging.unsqueeze)
+_keep("Squeeze", arranging.squeeze)
+_keep("Tile", repeating.tile, since=6)
+_keep("Reshape", regridding.reshape, since=5)
+_keep("Split", split, since=13)
+_keep("If", branch, since=16)
+_keep("Resize", resize, since=11)
+_keep("CenterCropPad", windows.center_crop_pad, since=18)
+_keep("Pad", windows.pad, since=11)
+_keep("Slice", cutting.slice_, since=10)
+_keep("RoiAlign", regions_of_images, rounding=True, since=10)
+
 register_flat("MatMul", products.product)
 register_flat("Einsum", products.einsum)
-register_flat("PRelu", row_by_row.broadcasting)
-
-register_flat("Shape", arranging.shape)
-register_flat("Size", arranging.size)
-register_flat("Transpose", arranging.transpose)
-register_flat("Unsqueeze", arranging.unsqueeze)
-register_flat("Squeeze", arranging.squeeze)
 register_flat("Concat", concat)
 register_flat("EyeLike", arranging.eye_like)
 register_flat("Expand", repeating.expand)
-register_flat("Tile", repeating.tile, since=6)
 register_flat("DepthToSpace SpaceToDepth", repeating.blocks)
-register_flat("Reshape", regridding.reshape, since=5)
 register_flat("Flatten", regridding.flatten)
 register_flat(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
@@ -64,13 +75,12 @@ register_flat("LpNormalization", beside.along(-1))
 register_flat("TopK", lines.top_k)
 register_flat("ArgMax ArgMin", lines.position_of_best)
 register_flat("LayerNormalization RMSNormalization", beside.trailing)
-register_flat("Split", split, since=13)
 register_flat("Gather", lookups.gather)
 register_flat("NonZero", entries.non_zero, since=16)
-register_flat("GatherND", entries.gather_nd, since=12)
-register_flat("ScatterND", entries.scatter_nd, since=12)
-register_flat("GatherElements", gather_elements, since=11)
-register_flat("ScatterElements", scatter_elements, since=11)
+_keep("GatherND", entries.gather_nd, since=12)
+_keep("ScatterND", entries.scatter_nd, since=12)
+_keep("GatherElements", gather_elements, since=11)
+_keep("ScatterElements", scatter_elements, since=11)
 register_flat("Unique", unique, since=16)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
@@ -88,11 +98,5 @@ register_flat("ConvTranspose", windowed.transposed)
 register_flat("Conv", windowed.convolution)
 register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=11)
 
-register_flat("If", branch, since=16)
-register_flat("Resize", resize, since=11)
 register_flat("GridSample", grid_sample, rounding=True, since=16)
-register_flat("RoiAlign", regions_of_images, rounding=True, since=10)
-register_flat("CenterCropPad", windows.center_crop_pad, since=18)
-register_flat("Pad", windows.pad, since=11)
-register_flat("Slice", cutting.slice_, since=10)
 register_flat("ReverseSequence", reverse_sequence, since=10)

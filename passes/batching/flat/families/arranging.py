@@ -159,8 +159,6 @@ def eye_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     Of sizes ``[[2, 3], [1, 1]]`` the ones stand in rows 0, 4 and 6 of seven.
     """
     x = ctx.operand(operands, 0, "input")
-    if x.own_flat.has_one_shape:
-        return restacked(ctx, node, operands)
     dtype = ctx.attribute(node, "dtype") or x.dtype
     if dtype is None:
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the element type of the result")

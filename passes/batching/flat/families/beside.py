@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, turned
+from passes.batching.flat.moves import flat_alone, read_off, read_simply, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
@@ -116,9 +116,7 @@ def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
 
 def trailing(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """LayerNormalization and its kin over the last axis."""
-    x, flat = flat_alone(ctx, operands, "X")
-    if flat.has_one_shape:
-        return restacked(ctx, node, operands)
+    x, _ = flat_alone(ctx, operands, "X")
     if int(ctx.attribute(node, "axis", -1)) % x.rank != x.rank - 1:
         raise Decline(Code.RAGGED, "it works along an axis that differs in size")
     if len([value for value in node.outputs if value.name]) > 1:

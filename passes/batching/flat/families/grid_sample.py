@@ -15,7 +15,6 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.families.entries import with_samples
 from passes.batching.flat.formula import Formula, reals
 from passes.batching.flat.laying import packed_laid_out
-from passes.batching.flat.moves import restacked
 from passes.batching.flat.pixels import Pixels, pixels_of
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
@@ -99,8 +98,6 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         Decline: A sample has several images, or they have more than two axes.
     """
     x, points = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "grid")
-    if not (x.differs or points.differs):
-        return restacked(ctx, node, operands)
     given = str(ctx.attribute(node, "mode", "linear"))
     mode = _MODES.get(given, given)
     if x.rank != 4 or x.dims[0] != 1 or points.dims[0] != 1 or x.dtype != _FLOAT:

@@ -14,7 +14,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.families.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.meeting import alike
-from passes.batching.flat.moves import one_place_each, read_simply, restacked
+from passes.batching.flat.moves import one_place_each, read_simply
 from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of
@@ -28,8 +28,6 @@ __all__ = ["concat"]
 def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Join samples along any axis."""
     given = present(operands)
-    if not any(x.differs or x.is_packed for x in given):
-        return restacked(ctx, node, operands)
     if any(x.has_an_axis for x in given):
         simple = read_simply(ctx, node, operands)
         if simple is None:

@@ -16,7 +16,7 @@ from passes.batching.families.quantization import scale_and_point
 from passes.batching.flat.axis_reads import read_along
 from passes.batching.flat.families import beside
 from passes.batching.flat.families.reducing import reduced
-from passes.batching.flat.moves import flat_alone, read_off, read_simply, restacked, rows_again
+from passes.batching.flat.moves import flat_alone, read_off, read_simply, rows_again
 from passes.batching.layouts import Batched, present
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
@@ -155,8 +155,8 @@ def dynamic_quantization(
 ) -> Sequence[Output]:
     """DynamicQuantizeLinear: each sample has a scale and a zero point of its own."""
     x, _ = flat_alone(ctx, operands, "x")
-    if not x.differs or ctx.opset < 13:
-        return restacked(ctx, node, operands)
+    if ctx.opset < 13:
+        raise Decline(Code.OPSET, "a scale of its own for every sample needs opset 13")
     extremes = [reduced(ctx, f"Reduce{kind}", x, [], keeps=False) for kind in ("Min", "Max")]
     scale, point = scale_and_point(ctx, *(one.value for one in extremes))
     quantized = _quantized(ctx, "QuantizeLinear", x, [scale, point])

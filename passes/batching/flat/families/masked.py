@@ -18,7 +18,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import flat_alone, read_off, restacked, stacked_rule
+from passes.batching.flat.moves import flat_alone, read_off, stacked_rule
 from passes.batching.flat.places import tables_of
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
@@ -34,9 +34,7 @@ def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     Raises:
         Decline: Another operand is flat, too, or the rule for stacked samples declines.
     """
-    x, flat = flat_alone(ctx, operands, "X")
-    if flat.has_one_shape:
-        return restacked(ctx, node, operands)
+    x, _ = flat_alone(ctx, operands, "X")
     (made,) = stacked_rule(ctx, node, [masked(ctx, x), *operands[1:]])
     return [cut_to(ctx, made.value, x, x.rank, lengths_of(ctx, x))]
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.families.reducing import reduced
-from passes.batching.flat.moves import flat_alone, restacked, rows_again
+from passes.batching.flat.moves import flat_alone, rows_again
 from passes.batching.flat.spreading import aligned
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
@@ -31,8 +31,6 @@ def batch_normalization(
     if len([value for value in node.outputs if value.name]) > 1:
         raise Decline(Code.NO_RULE, "it learns from the samples")
     x, numbers = _data_and_numbers(ctx, operands, 5)
-    if x is None:
-        return restacked(ctx, node, operands)
     scale, bias, mean, variance = numbers
     return _scaled(ctx, node, x, scale, bias, mean, variance)
 
@@ -41,7 +39,7 @@ def instance_normalization(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """The same by the mean and the variance over the pixels of each image."""
-    return _by_own_numbers(ctx, node, operands, operands, lambda x: _of_pixels(ctx, x))
+    return _by_own_numbers(ctx, node, operands, lambda x: _of_pixels(ctx, x))
 
 
 def group_normalization(
@@ -56,15 +54,12 @@ def group_normalization(
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many channels it has")
     if ctx.opset < 21:  # one number for each group
         given[1:] = [_of_each(ctx, ctx.operand(operands, i), channels) for i in (1, 2)]
-    return _by_own_numbers(
-        ctx, node, operands, given, lambda x: _of_groups(ctx, _of_pixels(ctx, x), groups)
-    )
+    return _by_own_numbers(ctx, node, given, lambda x: _of_groups(ctx, _of_pixels(ctx, x), groups))
 
 
 def _by_own_numbers(
     ctx: Context,
     node: ir.Node,
-    operands: Sequence[Operand],
     given: Sequence[Operand],
     mean_of: Callable[[Batched], Batched],
 ) -> Sequence[Output]:
@@ -73,13 +68,10 @@ def _by_own_numbers(
     Args:
         ctx: The context.
         node: The node.
-        operands: Its operands.
-        given: The same, with one scale and one bias for each channel.
+        given: Its operands, with one scale and one bias for each channel.
         mean_of: Returns the means over the pixels that belong together.
     """
     x, numbers = _data_and_numbers(ctx, given, 3)
-    if x is None:
-        return restacked(ctx, node, operands)
     mean = mean_of(x)
     difference = ctx.op("Sub", [x.value, aligned(ctx, mean, x.own_flat)])
     squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
@@ -112,8 +104,6 @@ def _of_groups(ctx: Context, x: Batched, groups: int) -> Batched:
 def mean_variance(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """``(x - mean) / (sqrt(mean(x ** 2) - mean ** 2) + 1e-9)``, as its definition has it."""
     x, flat = flat_alone(ctx, operands, "X")
-    if flat.has_one_shape:
-        return restacked(ctx, node, operands)
     if not flat.is_plain:
         x = rows_again(ctx, x)
     assert x.dtype is not None
@@ -146,14 +136,9 @@ def _over(
 
 def _data_and_numbers(
     ctx: Context, operands: Sequence[Operand], count: int
-) -> tuple[Batched | None, list[Batched]]:
-    """Return the samples as plain rows, and the numbers of channels as ``[C, 1, 1]``.
-
-    The samples are None where all have one shape.
-    """
+) -> tuple[Batched, list[Batched]]:
+    """Return the samples as plain rows, and the numbers of channels as ``[C, 1, 1]``."""
     x, flat = flat_alone(ctx, operands, "X")
-    if flat.has_one_shape:
-        return None, []
     if not flat.is_plain:
         x = rows_again(ctx, x)
     numbers = []

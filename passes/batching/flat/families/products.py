@@ -14,7 +14,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.families.masked import cut_to, lengths_of, masked
 from passes.batching.flat.families.row_by_row import matrix_rows
 from passes.batching.flat.laying import packed_laid_out
-from passes.batching.flat.moves import restacked, stacked_rule
+from passes.batching.flat.moves import stacked_rule
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
@@ -69,8 +69,6 @@ def _summed(
     Raises:
         Decline: Samples are not proven to fit.
     """
-    if not any(x.differs or x.is_packed for x in operands):
-        return restacked(ctx, node, operands)
     laid = [packed_laid_out(ctx, x) if x.is_packed else x for x in operands]
     sizes = _sizes(ctx, laid, terms)
     given = [x if x.flat is None else masked(ctx, x) for x in laid]

@@ -13,7 +13,6 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, unknown_axes
 from passes.batching.families.reductions import given_axes
 from passes.batching.flat.families.lines import lines_along
-from passes.batching.flat.moves import restacked
 from passes.batching.layouts import Batched
 from passes.batching.packed.segments import reduction_of_rows
 from passes.decisions import Code, Decline
@@ -30,8 +29,6 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     x = ctx.operand(operands, 0, "data")
     if x.flat is None:
         raise Decline(Code.BATCHED_OPERAND, "its axes differ along several axes")
-    if x.flat.has_one_shape:
-        return restacked(ctx, node, operands)
     axes = given_axes(ctx, node, ctx.optional(operands, 1))
     if axes is None:
         raise unknown_axes()
@@ -44,8 +41,6 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 def global_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The mean, the greatest, or the norm over all axes of an image but the first two."""
     x = ctx.operand(operands, 0, "X")
-    if not x.differs:
-        return restacked(ctx, node, operands)
     op_type = _POOLED.get(node.op_type)
     if op_type is None:
         power = int(ctx.attribute(node, "p", 2))

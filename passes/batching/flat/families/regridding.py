@@ -70,8 +70,6 @@ def reshape_to_several(
 def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Both groups of axes become one."""
     x = ctx.operand(operands, 0, "input")
-    if x.own_flat.has_one_shape:
-        return restacked(ctx, node, operands)
     found = _elements(ctx, x)
     axis = int(ctx.attribute(node, "axis", 1))
     axis += len(found.sides) if axis < 0 else 0

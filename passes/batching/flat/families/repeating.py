@@ -31,8 +31,6 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     x = ctx.operand(operands, 0, "input")
     if x.flat is None:
         raise Decline(Code.BATCHED_OPERAND, "its new shape differs along several axes")
-    if x.flat.has_one_shape:
-        return restacked(ctx, node, operands)
     return [spread_to(ctx, x, sides_of_shape(ctx, operand(node, 1)))]
 
 
@@ -106,8 +104,6 @@ def _repeated(
 def blocks(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """DepthToSpace and SpaceToDepth: axes that are split, moved and joined."""
     x = ctx.operand(operands, 0, "input")
-    if not x.differs:
-        return restacked(ctx, node, operands)
     size = int(ctx.attribute(node, "blocksize"))
     if node.op_type == "SpaceToDepth":
         return [_moved(ctx, x, _split_space(ctx, size), [0, 3, 5, 1, 2, 4], (1, 2))]

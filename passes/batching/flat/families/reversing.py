@@ -13,7 +13,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.formula import integers
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.meeting import alike
-from passes.batching.flat.moves import restacked, stacked_or_packed
+from passes.batching.flat.moves import stacked_or_packed
 from passes.batching.flat.row_positions import FAR
 from passes.batching.flat.rows_read import Read, rows_of_places
 from passes.batching.flat.samples import FlatSamples
@@ -27,8 +27,6 @@ __all__ = ["reverse_sequence"]
 def reverse_sequence(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Each place along the axis of time reads another one of its line."""
     x, lengths = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "sequence_lens")
-    if not (x.differs or x.is_packed or lengths.differs or lengths.is_packed):
-        return restacked(ctx, node, operands)
     if x.has_an_axis:
         raise Decline(Code.BATCHED_OPERAND, "its lengths come from samples of several sizes")
     time, batch = (

@@ -156,8 +156,6 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     x, other = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
     if x.flat is None or not other.is_shared or other.rank not in (1, 2):
         raise Decline(Code.RAGGED, "only the left side may differ along several axes")
-    if x.flat.has_one_shape:
-        return restacked(ctx, node, operands)
     x = with_last_axis_last(ctx, x)
     flat = x.own_flat
     (new,) = ctx.same(node, [x.value, other.value])

@@ -24,7 +24,6 @@ from passes.batching.flat.moves import (
     flat_alone,
     one_place_each,
     read_off,
-    restacked,
     stacked_rule,
 )
 from passes.batching.flat.places import inside
@@ -51,9 +50,7 @@ def convolution(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
 
 def transposed(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """ConvTranspose: zeros behind an image add nothing to what it spreads."""
-    (x, flat), weights = flat_alone(ctx, operands, "X"), ctx.operand(operands, 1, "W")
-    if flat.has_one_shape:
-        return restacked(ctx, node, operands)
+    (x, _), weights = flat_alone(ctx, operands, "X"), ctx.operand(operands, 1, "W")
     is_plain = ctx.attribute(node, "auto_pad", "NOTSET") == "NOTSET"
     if ctx.attribute(node, "output_shape") or not is_plain:
         raise Decline(Code.NO_RULE, "what it pads hangs on the size of an image")
@@ -94,11 +91,9 @@ def _averaged(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], kernel: Sequence[int | str | None]
 ) -> Sequence[Output]:
     """Average over the places of an image: the mean over all, by how many of them it has."""
-    x, flat = flat_alone(ctx, operands, "X")
+    x, _ = flat_alone(ctx, operands, "X")
     given = {name: one.value for name, one in node.attributes.items()} | {"count_include_pad": 1}
     whole = ir.node(node.op_type, [], given)
-    if flat.has_one_shape:
-        return restacked(ctx, node, operands)
     x = read_off(ctx, x)
     assert x.dtype is not None
     one = ctx.builder.constant(np.array(1, x.dtype.numpy()))
@@ -118,8 +113,6 @@ def _windowed(
     flat = x.flat
     if flat is None:
         raise Decline(Code.BATCHED_OPERAND, "what it goes by differs along several axes")
-    if flat.has_one_shape:
-        return restacked(ctx, node, operands)
     ragged = [axis for axis in range(x.rank) if flat.is_ragged(axis)]
     if ragged[0] < 2:
         raise Decline(Code.RAGGED, "images differ in number, or in their channels")

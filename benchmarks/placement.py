@@ -152,6 +152,11 @@ def main() -> None:
     head = (
         "# Placement\n\nWritten by `python -m benchmarks.placement`: predicted, and equal to what "
         "the providers do where `tests/rewriter/placement/test_placement.py` compares them.\n\n"
+        "What no form takes off the host: SplitToSequence of a result that stays a sequence, and "
+        "texts, for which no device has kernels; bounds of a Slice, a Split or a Range that loops "
+        "read anew in each iteration, which kernels read on the host (GatherND holds them there, "
+        "so that no iteration copies); the question of an If, such as whether there are samples, "
+        "which the host decides.\n\n"
     )
     RESULTS.write_text(head + "\n".join(sections), "utf-8")
 

@@ -16,7 +16,7 @@ from passes.graph.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.graph.made import optional_operand, skip_identities
+from passes.graph.made import operand, optional_operand, skip_identities
 from passes.graph.node_copies import copy_body, forget_shapes
 from passes.graph.opsets import to_opset_form
 from passes.loops.copies import FEW_NODES, Copies, constants_apart, weight_of
@@ -71,9 +71,9 @@ def may_be_few(node: ir.Node) -> bool:
         count = optional_operand(node, 0)
         known = None if count is None else constant_value(skip_identities(count))
         return known is not None and known.size == 1 and known.item() <= FEW_NODES
-    scanned = node.inputs[-1] if node.inputs else None
+    scanned = operand(node, -1)
     axis = node.attributes.get_ints("scan_input_axes", [0])[-1]
-    dims = () if scanned is None or scanned.shape is None else tuple(scanned.shape)
+    dims = () if scanned.shape is None else tuple(scanned.shape)
     size = dims[axis] if -len(dims) <= axis < len(dims) else None
     return isinstance(size, int) and size <= FEW_NODES
 

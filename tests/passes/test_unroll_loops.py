@@ -345,6 +345,15 @@ def test_what_stays(case: Case) -> None:
     assert loops(after) == 1
 
 
+def test_a_scan_over_what_no_type_is_declared_of_is_not_of_few_nodes() -> None:
+    """How often it runs is asked without any types; the shape of a product is not declared."""
+    text = graph("p = MatMul (x, x) " + scan(), **SCANNED).replace("(w, x)", "(w, p)")
+    given = Case("", text, SCAN_FEEDS).model
+    few = UnrollSequenceMapPass(loops=("Loop", "Scan"), few=True)
+    assert not few(ir.from_proto(given)).modified
+    assert loops(unroll(given)[0]) == 0
+
+
 def test_only_what_the_target_lacks() -> None:
     model = ir.from_proto(UNROLLED[0].model)
     assert not UnrollSequenceMapPass(loops=("Scan",))(model).modified

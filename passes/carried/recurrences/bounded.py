@@ -107,7 +107,7 @@ class NumberSpans:
 
 def _absolute(span: Limits) -> Limits:
     low, high = span
-    return (0.0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
+    return (max(low, -high, 0.0), max(-low, high))
 
 
 def _times(one: Limits, other: Limits) -> Limits:

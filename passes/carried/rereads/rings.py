@@ -15,8 +15,9 @@ from passes.carried.joined import Joined
 from passes.carried.pattern import NumberedPattern
 from passes.carried.writes.last_places import LastWrite, find_last_write
 from passes.graph.builder import END
-from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
+from passes.graph.made import either_order, made_by, operand, skip_identities, through
 from passes.numbers.integers import ITERATION, Linear
+from passes.numbers.number_order import is_nonnegative
 from passes.numbers.written_numbers import is_writable, write_number
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
@@ -47,28 +48,13 @@ def ring_of(value: ir.Value, facts: LoopFacts) -> Ring | None:
     node = made_by(root, "Mod")
     if node is None or node.attributes.get_int("fmod") == 1:
         return None
-    number, size = facts.evaluator.number(operand(node, 0)), _size(operand(node, 1), facts)
+    number, size = (facts.evaluator.number(operand(node, at)) for at in (0, 1))
     if number is None or size is None or not is_writable(size):
         return None
-    if size.number is not None and size.number < 1:
-        return None
+    if not is_nonnegative(size) or size.number == 0:
+        return None  # modulo a negative number places are counted from the end
     is_counted = is_writable(number.replace({ITERATION: Linear(0)}))
     return Ring(number, size) if is_counted and number.coefficient(ITERATION) else None
-
-
-def _size(value: ir.Value, facts: LoopFacts) -> Linear | None:
-    """Return a number, which may be a dimension of a carried tensor that is written to."""
-    number = facts.evaluator.number(value)
-    node = made_by(value, "Gather")
-    tensor = None if node is None else shaped(node.inputs[0])
-    state = next((one for one in facts.iteration.states if one.inner is tensor), None)
-    if number is not None or node is None or state is None:
-        return number
-    axis = facts.evaluator.integer(node.inputs[1])
-    scatter = made_by(state.next, "ScatterND", "ScatterElements")
-    if scatter is None or axis is None or skip_identities(operand(scatter, 0)) is not tensor:
-        return None
-    return facts.evaluator.dimension(state.initial, axis)
 
 
 def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.passes.carried.carried import DIALECTS, LENGTHS, feeds, loop
-from tests.passes.loops import Read, model, read, same
+from tests.passes.loops import Read, model, read, rows, same
 
 pytestmark = pytest.mark.quick
 
@@ -99,3 +100,34 @@ def test_a_counter_that_begins_anew(name: str, dialect: str) -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_another_counter(name: str) -> None:
     assert not notes(judged(*OTHER[name], "counted"))
+
+
+RING = """g (float[N,4] x, int64 k, float[R,4] b) => (float[R,4] r, float[N,4] ys) {{
+    t = Constant <value = bool {{1}}> ()
+    zero = Constant <value = int64 {{0}}> ()
+    zero1 = Constant <value = int64[1] {{0}}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    r, ys = Loop (n, t, b) <body = step (int64 i, bool on, float[R,4] s)
+            => (bool on2, float[R,4] s2, float[4] y) {{
+        on2 = Identity (on)
+        e = Gather <axis = 0> (x, i)
+        h = Shape (s)
+        size = {size}
+        d = Mod (i, size)
+        y = Gather <axis = 0> (s, d)
+        at = Unsqueeze (d, zero1)
+        s2 = ScatterND (s, at, e)
+    }}>
+}}"""
+
+
+@pytest.mark.parametrize("size", ["Gather <axis = 0> (h, zero)", "Identity (k)", "Neg (k)"])
+def test_a_ring_whose_size_may_be_negative(size: str) -> None:
+    """Modulo -3 the places are 0, -2, -1, counted from the end: no ring from the first row on."""
+    before = model(RING.format(size=size))
+    found = read(before)
+    assert found.loops == 0
+    b = rows(4, 4, seed=1)
+    many = [{"x": rows(n, 4), "k": np.array(k), "b": b} for n in (0, 1, 3, 10) for k in (3, -3)]
+    assert same(before, found.model, *many) == len(many)

@@ -32,6 +32,8 @@ IMAGES = {
 OF_ANY_CHANNELS = ["demo/resize_crop.onnxtxt", "text/pad_behind.onnxtxt"]
 CASES = [*IMAGES.items(), *((name, None) for name in OF_ANY_CHANNELS)]
 """Models, and the number of channels; None where each image has its own."""
+WITH_A_NETWORK = ["pipelines/seqmap_imagenet_tutorial_classifier.onnx"]
+"""Products sum in another order for a batch than for one image, on some processors."""
 
 
 def as_given(name: str, channels: int | None) -> onnx.ModelProto:
@@ -48,6 +50,12 @@ def drawn(count: int, channels: int | None, most: int, dtype: type) -> list[np.n
     shapes = rng.integers(1, [most, most, 5], (count, 3))
     shapes[:, 2] = channels or shapes[:, 2]
     return [rng.integers(0, 256, shape).astype(dtype) for shape in shapes]
+
+
+def assert_same_image(name: str, wanted: np.ndarray, found: np.ndarray) -> None:
+    """Equal to the last bit, where nothing but the image itself is computed."""
+    rtol = 1e-5 if name in WITH_A_NETWORK else 0
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=0)
 
 
 @pytest.mark.sampled
@@ -72,7 +80,7 @@ def test_images_of_any_size_are_portable(
         assert wanted.keys() == found.keys()
         for key, values in wanted.items():
             for one, other in zip(values, found[key], strict=True):
-                np.testing.assert_array_equal(one, other)
+                assert_same_image(name, one, other)
     nothing = new.run({before.graph.inputs[0].name: drawn(0, channels or 1, 9, dtype.numpy())})
     assert all(len(value) == 0 for value in outputs_as_lists(io, nothing).values())
 
@@ -152,4 +160,4 @@ def test_images_of_very_different_sizes(name: str, channels: int | None) -> None
         for start in range(0, 50, part):
             found = outputs_as_lists(io, session.run({value.name: images[start : start + part]}))
             for one, other in zip(values[start : start + part], found[key], strict=True):
-                np.testing.assert_array_equal(one, other)
+                assert_same_image(name, one, other)

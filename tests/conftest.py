@@ -16,7 +16,7 @@ import pytest
 
 LARGE = 16
 """Cases of one test function from which on it is a large table."""
-SHARE = 8
+SHARE = 12
 """One case in so many of a large table belongs to the default run."""
 SAMPLED = 3
 """One case in so many of a table that is marked `sampled` belongs to the default run."""

@@ -30,12 +30,12 @@ def copied_map(
         site: The map.
         facts: What holds for all maps.
         loop: The map as a loop.
-        choice: Its form, which may ask for what it holds.
+        choice: Its form, which asks for what the samples hold.
     """
     options = facts.options
     if not options.auto or options.lacks or options.for_device or site.sequences:
         return None
-    if not any(body.walk.limits for body in choice.bodies) or not facts.runs_once(site.graph):
+    if not facts.runs_once(site.graph):
         return None
     count = site.elements[0][1].number(facts.typings.proven)
     nodes = nodes_of_copy(site)

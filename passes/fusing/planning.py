@@ -74,9 +74,10 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     choice = choose_form(site, facts, loop, plain, behind)
     if not choice.forms or _is_better_as_loop(site, facts, loop, plain, choice):
         return plan_unfused(site, facts, loop, plain, behind, choice)
-    copied = copied_map(site, facts, loop, choice)
-    if copied is not None:
-        return copied
+    if any(body.walk.limits for body in choice.bodies):
+        copied = copied_map(site, facts, loop, choice)
+        if copied is not None:
+            return copied
     guarded = unproven if choice.is_guarded else []
     if site.originals and not guarded:
         choice = _with_slices(site, facts, loop, plain, choice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -230,9 +230,18 @@ def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     What depends on their shape or type only is left out. Of a branch ``start`` is also what it
     reads from around it.
     """
+    if not isinstance(body, Scope):
+        return _dependents(body, (), start)
+    if (body, start) not in body.dependents:
+        body.dependents[body, start] = frozenset(_dependents(body, body.given, start))
+    return set(body.dependents[body, start])
+
+
+def _dependents(
+    nodes: Iterable[ir.Node], given: Collection[ir.Value], start: Iterable[ir.Value]
+) -> set[ir.Value]:
     found = set(start)
-    given = body.given if isinstance(body, Scope) else ()
-    for node in body:
+    for node in nodes:
         if is_operator(node, ASK_SHAPE):
             continue
         reads = node.inputs[:1] if is_operator(node, "CastLike") else reads_of(node)

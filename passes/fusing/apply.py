@@ -77,6 +77,8 @@ def _turned(builder: Builder, result: MapResult, value: ir.Value) -> ir.Value:
 def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
     """Run the fused body if there are enough samples, and under its guard if it has one."""
     site, choice = plan.site, plan.choice
+    if choice.runs_copies:
+        return CopiedSamples(site, typings, choice.few).write_all(builder)
     if not choice.forms:
         return write_by_count(builder, site, typings, plan.loop)
     is_alone = list(choice.forms) == [None] and not plan.needs_samples and not choice.few

@@ -76,6 +76,11 @@ class FormChoice:
         return bool(self.forms) and None not in self.forms
 
     @property
+    def runs_copies(self) -> bool:
+        """Whether all samples, a known few, run by copies of the body."""
+        return self.is_copied and not self.forms
+
+    @property
     def few_note(self) -> str:
         """Says in the report what runs for few samples."""
         where = "by copies of the body" if self.is_copied else "in one loop"

@@ -37,6 +37,11 @@ class FusionPlan:
     decision: Decision
     asks_sizes: bool = True
 
+    @property
+    def is_without_loop(self) -> bool:
+        """Whether the map becomes something else than a loop of ours alone."""
+        return bool(self.choice.forms) or self.choice.runs_copies
+
     def with_any_number(self) -> FusionPlan:
         """Return the same plan, which does not ask whether there are few samples."""
         return dataclasses.replace(self, choice=dataclasses.replace(self.choice, few=0))

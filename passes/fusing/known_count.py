@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.copied_map import nodes_of_copy
 from passes.fusing.cost import (
     Cost,
     cost_of_body,
@@ -19,7 +20,7 @@ from passes.fusing.cost import (
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.measured_costs import LOOP, MARGIN
+from passes.fusing.measured_costs import KERNEL, LOOP, MARGIN
 from passes.graph.graphs import walk_nodes
 from passes.loops.unrolled import mark_for_copies
 from passes.sequence_operators import is_map
@@ -48,8 +49,10 @@ def kept_for_copies(plans: Sequence[FusionPlan], facts: FusionFacts) -> Decision
     (original,) = site.originals
     given = cost_of_given(original.node)
     allowed = LOOP + given.of(count)
-    has_forms = all(plan.choice.forms for plan in plans)
-    if has_forms and MARGIN * _batched(original, plans, facts).of(count) <= allowed:
+    is_copied = any(plan.choice.runs_copies for plan in plans)
+    margin = 1.0 if is_copied else MARGIN  # of the same nodes
+    has_forms = all(plan.is_without_loop for plan in plans)
+    if has_forms and margin * _batched(original, plans, facts).of(count) <= allowed:
         return None
     mark_for_copies(original.node)
     reason = Reason(Code.COST, detail=f"batching pays for more than {count} iterations")
@@ -82,11 +85,13 @@ def _nodes(original: Original) -> int:
 def _batched(original: Original, plans: Sequence[FusionPlan], facts: FusionFacts) -> Cost:
     """Return what is batched costs in the dearest of its forms, with what stands behind it."""
     behind = cost_of_stages(node for node in original.written if not is_map(node))
-    bodies = [plan.choice.forms.values() for plan in plans]
+    copied = sum(nodes_of_copy(plan.site) for plan in plans if plan.choice.runs_copies)
+    bodies = [plan.choice.forms.values() for plan in plans if plan.choice.forms]
     forms = [[cost_of_body(body, facts.typings) for body in some] for some in bodies]
     dearest = [max(costs, key=lambda cost: cost.fixed) for costs in forms]
     asked = sum(_asked(body) for some in bodies for body in some)
-    return Cost(behind + asked + sum(c.fixed for c in dearest), sum(c.each for c in dearest))
+    each = KERNEL * copied + sum(cost.each for cost in dearest)
+    return Cost(behind + asked + sum(cost.fixed for cost in dearest), each)
 
 
 def _asked(form: FusedBody) -> float:

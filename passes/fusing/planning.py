@@ -7,6 +7,7 @@ import dataclasses
 from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.alternatives import is_typed, where_slices_agree
+from passes.fusing.copied_map import copied_map
 from passes.fusing.cost import cost_of_loop
 from passes.fusing.form_choice import (
     FormChoice,
@@ -73,6 +74,10 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     choice = choose_form(site, facts, loop, plain, behind)
     if not choice.forms or _is_better_as_loop(site, facts, loop, plain, choice):
         return plan_unfused(site, facts, loop, plain, behind, choice)
+    if any(body.walk.limits for body in choice.bodies):
+        copied = copied_map(site, facts, loop, choice)
+        if copied is not None:
+            return copied
     guarded = unproven if choice.is_guarded else []
     if site.originals and not guarded:
         choice = _with_slices(site, facts, loop, plain, choice)

@@ -120,7 +120,7 @@ class Turn:
             kept: Decision | None = None
             for node in maps:
                 found = plan_fusion(self._read(node), facts)
-                if isinstance(found, Decision) or not found.choice.forms:
+                if isinstance(found, Decision) or not found.is_without_loop:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)

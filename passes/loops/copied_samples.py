@@ -100,6 +100,10 @@ class CopiedSamples:
         self._most = most
         self._body = LoopBody.of(site)
 
+    def write_all(self, builder: Builder) -> Sequence[ir.Value]:
+        """Record a copy for each of as many samples as there may be; return the results."""
+        return self._join(builder, [self._copy(builder, one) for one in range(self._most)])
+
     def write(self, builder: Builder, count: ir.Value) -> Sequence[ir.Value]:
         """Record the copies.
 

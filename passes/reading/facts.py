@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import with_subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
-from passes.graph.scopes import Scope
+from passes.graph.scopes import Dependents, Scope
 from passes.numbers.evaluate import Evaluator
 from passes.numbers.integers import ITERATION, Dim, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
@@ -72,6 +72,7 @@ class LoopFacts:
         given: Values of the body that stand for carried ones of their own, whatever makes them.
         seen: What iterations see of carried tensors that are known in front of those that read
             them.
+        dependents: What depends on some values in a scope, as far as that was asked for.
     """
 
     iteration: Iteration
@@ -85,11 +86,13 @@ class LoopFacts:
     branches: tuple[ir.Graph, ...] = ()
     given: frozenset[ir.Value] = frozenset()
     seen: Mapping[ir.Value, Seen] = dataclasses.field(default_factory=dict)
+    dependents: Dependents = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @property
     def scope(self) -> Scope:
         """The body, and the branches in it that are looked into."""
-        return Scope((self.iteration.body, *self.branches), self.given)
+        graphs = (self.iteration.body, *self.branches)
+        return Scope(graphs, self.given, self.dependents)
 
     def of_kind(self, kind: Kind) -> list[State]:
         """Return the carried values of one kind."""

@@ -16,7 +16,6 @@ from passes.graph.graphs import (
     is_default_domain,
     is_operator,
     reads_of,
-    recorded_path,
     subgraphs,
 )
 from passes.graph.made import axes_of, operand, takes_whole_shape
@@ -46,11 +45,12 @@ _MOST_BYTES = 256
 
 
 class EliminateCommonSubexpressionsPass(OthersPass):
-    """Read an equal node in front of a node that was written, in place of that node.
+    """Read an equal node in front of a node that was written or moved, in place of that node.
 
-    The nodes of the model's author stay, moved ones too; others may read them. A body of a Loop
-    or Scan reads nothing that stands around it in this way: where values lie may differ from
-    where it runs.
+    The nodes that the model's author wrote stay where they stood; others may read them. What was
+    moved or copied of them is merged like the rest, for exporters write a node once for each
+    reader. A body of a Loop or Scan reads nothing that stands around it in this way: where values
+    lie may differ from where it runs.
     """
 
     def __init__(self, authored: Authored | None = None, *, for_device: bool = False) -> None:
@@ -68,7 +68,7 @@ class EliminateCommonSubexpressionsPass(OthersPass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
-        written = {node for node in self._others(model) if recorded_path(node) is None}
+        written = set(self._others(model))
         if not written:
             return ir.passes.PassResult(model, False)
         modified, read = make_names_unique(model), list[ir.Node]()

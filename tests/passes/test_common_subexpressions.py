@@ -1,4 +1,4 @@
-"""What a rewrite computed twice is computed once; the author's nodes stay."""
+"""What a rewrite computed twice is computed once; the author's nodes stay where they stood."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.common_subexpressions import EliminateCommonSubexpressionsPass
+from passes.graph.graphs import node_paths, record_paths
 from passes.runtimes.sidestep import Authored
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18, "other" : 1]>'
@@ -235,3 +236,21 @@ def test_equal_names_in_a_branch_are_told_apart() -> None:
         else_branch = e () => (float[N] r) { b = Relu (x) r = Abs (b) }>
       b = Exp (a) y = Add (b, i) }"""
     assert merged(text)["Neg"] == 1
+
+
+def test_what_was_moved_of_the_author_is_merged() -> None:
+    """Exporters write a node once for each reader; copies of a body would keep all of them."""
+    text = """(float[N] x, bool c) => (float[N] y)
+    { y = If (c) <
+        then_branch = t () => (float[N] p) { a = Neg (x) b = Neg (x) p = Add (a, b) },
+        else_branch = e () => (float[N] r) { r = Relu (x) }> }"""
+    model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
+    record_paths(node_paths(model))
+    authored, (branch,) = Authored(model), model.graph
+    inner = branch.attributes["then_branch"].as_graph()
+    moved = [node for node in inner if node.op_type == "Neg"]
+    inner.remove(moved)
+    model.graph.insert_before(branch, moved)
+    assert EliminateCommonSubexpressionsPass(authored)(model).modified
+    assert [node.op_type for node in model.graph] == ["Neg", "If"]
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)

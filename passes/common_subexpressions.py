@@ -1,13 +1,14 @@
 """Computes once what a rewrite computed twice: the elimination of common subexpressions.
 
 What is batched asks for the lengths and places of samples wherever it reads them: two nodes
-``Shape (x)`` of one `x` become one, and so do two spellings of one dimension.
+``Shape (x)`` of one `x` become one, and so do two spellings of one dimension. What reads a copy
+reads what was copied.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Hashable, MutableMapping, Set
+from collections.abc import Collection, Hashable, MutableMapping, Sequence, Set
 
 import onnx_ir as ir
 
@@ -18,7 +19,7 @@ from passes.graph.graphs import (
     reads_of,
     subgraphs,
 )
-from passes.graph.made import axes_of, operand, takes_whole_shape
+from passes.graph.made import axes_of, operand, skip_identities, takes_whole_shape
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.runtimes.sidestep import Authored, OthersPass, outermost_graphs
@@ -33,6 +34,9 @@ _DRAW = frozenset(
     }
 )
 """Operators that give other numbers each time, or may."""
+
+_COPIES = frozenset({"Cast", "CastLike", "Identity", "Transpose"})
+"""Operators that yield what they read, or may."""
 
 _DIMENSION = frozenset({"Gather", "Shape", "Squeeze", "Unsqueeze"})
 """Operators that yield a dimension of a tensor alone, each in its own way."""
@@ -68,10 +72,15 @@ class EliminateCommonSubexpressionsPass(OthersPass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
-        written = set(self._others(model))
+        nodes = self._others(model)
+        written = set(nodes)
         if not written:
             return ir.passes.PassResult(model, False)
         modified, read = make_names_unique(model), list[ir.Node]()
+        for node in nodes:
+            if not self._for_device and _copies(node):
+                read += _replace(node, [operand(node, 0)])
+                modified = True
         kinds = {node.op_type for node in written}
         if not kinds.isdisjoint(_DIMENSION):
             kinds |= _DIMENSION
@@ -109,11 +118,25 @@ class EliminateCommonSubexpressionsPass(OthersPass):
             same = known.setdefault(key, node)
             is_result = any(value.is_graph_output() for value in node.outputs)
             if same is not node and node in written and not is_result:
-                read += [p for value in reads_of(node) if (p := value.producer()) is not None]
-                ir.convenience.replace_all_uses_with(node.outputs, same.outputs)
-                graph.remove(node, safe=True)
+                read += _replace(node, same.outputs)
                 modified = True
         return modified
+
+
+def _copies(node: ir.Node) -> bool:
+    """Whether a node yields what it reads, for others in its graph."""
+    if not is_operator(node, _COPIES) or node.outputs[0].is_graph_output():
+        return False
+    return skip_identities(node.outputs[0]) is not node.outputs[0]
+
+
+def _replace(node: ir.Node, values: Sequence[ir.Value]) -> list[ir.Node]:
+    """Let other values take the place of a node; return the nodes that it read."""
+    read = [p for value in reads_of(node) if (p := value.producer()) is not None]
+    ir.convenience.replace_all_uses_with(node.outputs, values)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    return read
 
 
 def _computes(node: ir.Node) -> Hashable | None:

@@ -185,6 +185,37 @@ CASES = {
           y = Add (l, a) }""",
         {"Neg": 2, "Constant": 1, "Loop": 1, "Identity": 1, "Add": 3},
     ),
+    "copies of copies": (
+        "(float[N] x) => (float[N] y) { a = Identity (x) b = Identity (a) y = Neg (b) }",
+        {"Neg": 1},
+    ),
+    "a copy that is a result": (
+        "(float[N] x) => (float[N] y) { a = Identity (x) y = Identity (a) }",
+        {"Identity": 1},
+    ),
+    "a Cast to the type that is there": (
+        """(int64[N] x, float[N] z) => (int64[N] y)
+        { a = Gather <axis = 0> (x, x) b = Cast <to = 7> (a) c = Cast <to = 7> (z)
+          y = Add (b, c) }""",
+        {"Gather": 1, "Cast": 1, "Add": 1},
+    ),
+    "a Cast to a like type": (
+        "(int64[N] x, int64[N] z) => (int64[N] y) { w = Neg (z) a = CastLike (x, w) y = Abs (a) }",
+        {"Abs": 1},
+    ),
+    "axes that stay where they are": (
+        """(float[M,N] x) => (float[M,N] y)
+        { a = Transpose <perm = [0, 1]> (x) b = Transpose <perm = [1, 0]> (a)
+          c = Transpose (b) y = Neg (c) }""",
+        {"Transpose": 2, "Neg": 1},
+    ),
+    "a copy in a branch of what stands around it": (
+        """(float[N] x, bool c) => (float[N] y)
+        { y = If (c) <
+            then_branch = t () => (float[N] p) { p = Identity (x) },
+            else_branch = e () => (float[N] r) { s = Identity (x) r = Relu (s) }> }""",
+        {"If": 1, "Identity": 1, "Relu": 1},
+    ),
 }  # fmt: skip
 
 
@@ -204,7 +235,7 @@ def test_the_author_keeps_every_node(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a branch reads what stands in front", "constants of one number"]
+    "name", ["a branch reads what stands in front", "constants of one number", "copies of copies"]
 )
 def test_for_a_device_values_stay_where_they_are_read(name: str) -> None:
     text, _ = CASES[name]

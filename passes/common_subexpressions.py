@@ -78,7 +78,7 @@ class EliminateCommonSubexpressionsPass(OthersPass):
             return ir.passes.PassResult(model, False)
         modified, read = make_names_unique(model), list[ir.Node]()
         for node in nodes:
-            if not self._for_device and _copies(node):
+            if not self._for_device and _copies(node, written):
                 read += _replace(node, [operand(node, 0)])
                 modified = True
         kinds = {node.op_type for node in written}
@@ -123,11 +123,16 @@ class EliminateCommonSubexpressionsPass(OthersPass):
         return modified
 
 
-def _copies(node: ir.Node) -> bool:
-    """Whether a node yields what it reads, for others in its graph."""
+def _copies(node: ir.Node, written: Collection[ir.Node]) -> bool:
+    """Whether a node yields what it reads, for nodes that were written alone.
+
+    A node of the author's behind it stays: where a runtime gets that one wrong together with the
+    node in front, it is the copy between them that tells.
+    """
     if not is_operator(node, _COPIES) or node.outputs[0].is_graph_output():
         return False
-    return skip_identities(node.outputs[0]) is not node.outputs[0]
+    (copy,) = node.outputs
+    return skip_identities(copy) is not copy and all(use.node in written for use in copy.uses())
 
 
 def _replace(node: ir.Node, values: Sequence[ir.Value]) -> list[ir.Node]:

@@ -1,13 +1,14 @@
 """Computes once what a rewrite computed twice: the elimination of common subexpressions.
 
 What is batched asks for the lengths and places of samples wherever it reads them: two nodes
-``Shape (x)`` of one `x` become one, and so do two spellings of one dimension.
+``Shape (x)`` of one `x` become one, and so do two spellings of one dimension. What reads a copy
+reads what was copied.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Hashable, MutableMapping, Set
+from collections.abc import Collection, Hashable, MutableMapping, Sequence, Set
 
 import onnx_ir as ir
 
@@ -16,10 +17,9 @@ from passes.graph.graphs import (
     is_default_domain,
     is_operator,
     reads_of,
-    recorded_path,
     subgraphs,
 )
-from passes.graph.made import axes_of, operand, takes_whole_shape
+from passes.graph.made import axes_of, operand, skip_identities, takes_whole_shape
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.runtimes.sidestep import Authored, OthersPass, outermost_graphs
@@ -35,6 +35,9 @@ _DRAW = frozenset(
 )
 """Operators that give other numbers each time, or may."""
 
+_COPIES = frozenset({"Cast", "CastLike", "Identity", "Transpose"})
+"""Operators that yield what they read, or may."""
+
 _DIMENSION = frozenset({"Gather", "Shape", "Squeeze", "Unsqueeze"})
 """Operators that yield a dimension of a tensor alone, each in its own way."""
 
@@ -46,11 +49,12 @@ _MOST_BYTES = 256
 
 
 class EliminateCommonSubexpressionsPass(OthersPass):
-    """Read an equal node in front of a node that was written, in place of that node.
+    """Read an equal node in front of a node that was written or moved, in place of that node.
 
-    The nodes of the model's author stay, moved ones too; others may read them. A body of a Loop
-    or Scan reads nothing that stands around it in this way: where values lie may differ from
-    where it runs.
+    The nodes that the model's author wrote stay where they stood; others may read them. What was
+    moved or copied of them is merged like the rest, for exporters write a node once for each
+    reader. A body of a Loop or Scan reads nothing that stands around it in this way: where values
+    lie may differ from where it runs.
     """
 
     def __init__(self, authored: Authored | None = None, *, for_device: bool = False) -> None:
@@ -68,10 +72,15 @@ class EliminateCommonSubexpressionsPass(OthersPass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the main graph, subgraphs and functions."""
-        written = {node for node in self._others(model) if recorded_path(node) is None}
+        nodes = self._others(model)
+        written = set(nodes)
         if not written:
             return ir.passes.PassResult(model, False)
         modified, read = make_names_unique(model), list[ir.Node]()
+        for node in nodes:
+            if not self._for_device and _copies(node, written):
+                read += _replace(node, [operand(node, 0)])
+                modified = True
         kinds = {node.op_type for node in written}
         if not kinds.isdisjoint(_DIMENSION):
             kinds |= _DIMENSION
@@ -109,11 +118,30 @@ class EliminateCommonSubexpressionsPass(OthersPass):
             same = known.setdefault(key, node)
             is_result = any(value.is_graph_output() for value in node.outputs)
             if same is not node and node in written and not is_result:
-                read += [p for value in reads_of(node) if (p := value.producer()) is not None]
-                ir.convenience.replace_all_uses_with(node.outputs, same.outputs)
-                graph.remove(node, safe=True)
+                read += _replace(node, same.outputs)
                 modified = True
         return modified
+
+
+def _copies(node: ir.Node, written: Collection[ir.Node]) -> bool:
+    """Whether a node yields what it reads, for nodes that were written alone.
+
+    A node of the author's behind it stays: where a runtime gets that one wrong together with the
+    node in front, it is the copy between them that tells.
+    """
+    if not is_operator(node, _COPIES) or node.outputs[0].is_graph_output():
+        return False
+    (copy,) = node.outputs
+    return skip_identities(copy) is not copy and all(use.node in written for use in copy.uses())
+
+
+def _replace(node: ir.Node, values: Sequence[ir.Value]) -> list[ir.Node]:
+    """Let other values take the place of a node; return the nodes that it read."""
+    read = [p for value in reads_of(node) if (p := value.producer()) is not None]
+    ir.convenience.replace_all_uses_with(node.outputs, values)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    return read
 
 
 def _computes(node: ir.Node) -> Hashable | None:

@@ -1,4 +1,4 @@
-"""What a rewrite computed twice is computed once; the author's nodes stay."""
+"""What a rewrite computed twice is computed once; the author's nodes stay where they stood."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.common_subexpressions import EliminateCommonSubexpressionsPass
+from passes.graph.graphs import node_paths, record_paths
 from passes.runtimes.sidestep import Authored
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18, "other" : 1]>'
@@ -184,6 +185,37 @@ CASES = {
           y = Add (l, a) }""",
         {"Neg": 2, "Constant": 1, "Loop": 1, "Identity": 1, "Add": 3},
     ),
+    "copies of copies": (
+        "(float[N] x) => (float[N] y) { a = Identity (x) b = Identity (a) y = Neg (b) }",
+        {"Neg": 1},
+    ),
+    "a copy that is a result": (
+        "(float[N] x) => (float[N] y) { a = Identity (x) y = Identity (a) }",
+        {"Identity": 1},
+    ),
+    "a Cast to the type that is there": (
+        """(int64[N] x, float[N] z) => (int64[N] y)
+        { a = Gather <axis = 0> (x, x) b = Cast <to = 7> (a) c = Cast <to = 7> (z)
+          y = Add (b, c) }""",
+        {"Gather": 1, "Cast": 1, "Add": 1},
+    ),
+    "a Cast to a like type": (
+        "(int64[N] x, int64[N] z) => (int64[N] y) { w = Neg (z) a = CastLike (x, w) y = Abs (a) }",
+        {"Abs": 1},
+    ),
+    "axes that stay where they are": (
+        """(float[M,N] x) => (float[M,N] y)
+        { a = Transpose <perm = [0, 1]> (x) b = Transpose <perm = [1, 0]> (a)
+          c = Transpose (b) y = Neg (c) }""",
+        {"Transpose": 2, "Neg": 1},
+    ),
+    "a copy in a branch of what stands around it": (
+        """(float[N] x, bool c) => (float[N] y)
+        { y = If (c) <
+            then_branch = t () => (float[N] p) { p = Identity (x) },
+            else_branch = e () => (float[N] r) { s = Identity (x) r = Relu (s) }> }""",
+        {"If": 1, "Identity": 1, "Relu": 1},
+    ),
 }  # fmt: skip
 
 
@@ -203,7 +235,7 @@ def test_the_author_keeps_every_node(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a branch reads what stands in front", "constants of one number"]
+    "name", ["a branch reads what stands in front", "constants of one number", "copies of copies"]
 )
 def test_for_a_device_values_stay_where_they_are_read(name: str) -> None:
     text, _ = CASES[name]
@@ -235,3 +267,21 @@ def test_equal_names_in_a_branch_are_told_apart() -> None:
         else_branch = e () => (float[N] r) { b = Relu (x) r = Abs (b) }>
       b = Exp (a) y = Add (b, i) }"""
     assert merged(text)["Neg"] == 1
+
+
+def test_what_was_moved_of_the_author_is_merged() -> None:
+    """Exporters write a node once for each reader; copies of a body would keep all of them."""
+    text = """(float[N] x, bool c) => (float[N] y)
+    { y = If (c) <
+        then_branch = t () => (float[N] p) { a = Neg (x) b = Neg (x) p = Add (a, b) },
+        else_branch = e () => (float[N] r) { r = Relu (x) }> }"""
+    model = ir.from_proto(onnx.parser.parse_model(f"{HEADER} g {text}"))
+    record_paths(node_paths(model))
+    authored, (branch,) = Authored(model), model.graph
+    inner = branch.attributes["then_branch"].as_graph()
+    moved = [node for node in inner if node.op_type == "Neg"]
+    inner.remove(moved)
+    model.graph.insert_before(branch, moved)
+    assert EliminateCommonSubexpressionsPass(authored)(model).modified
+    assert [node.op_type for node in model.graph] == ["Neg", "If"]
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)

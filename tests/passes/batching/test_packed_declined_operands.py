@@ -163,6 +163,11 @@ CASES: dict[str, tuple[Any, str, str]] = {
         "TopK batched-operand",
         "its K differs from sample to sample",
     ),
+    "split into sizes of each": (
+        of("y, z = Split<axis = 1>(x, s)", "y z", x=X, s=numbers([1, 3], [1, 3], [1, 3])),
+        "Split batched-operand",
+        "operand 1 differs beside samples of different length",
+    ),
     "cut by steps of each": (
         of(
             "y = Slice(x, s, e, a, k)",

@@ -126,7 +126,7 @@ def _lengths_of(
     ctx: Context, node: ir.Node, maker: ir.Node, data: ir.Value, reads_first: bool
 ) -> Lengths | None:
     dims = ctx.type_of(data).dims
-    if not dims or maker.attributes.get_int("start", 0):
+    if not dims or maker.attributes.get_int("start", 0) != 0:
         return None
     ends_first = maker.op_type == "Shape" and maker.attributes.get_int("end", 0) == 1
     if not (reads_first or ends_first or len(dims) == 1):

@@ -37,7 +37,7 @@ from passes.typing.value_types import Typing
 __all__ = ["with_patterns"]
 
 
-def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> LoopFacts:
+def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool) -> LoopFacts:
     """Return what is carried, with the patterns of the values that are no counters.
 
     Args:

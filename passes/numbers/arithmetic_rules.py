@@ -27,9 +27,6 @@ from passes.numbers.vector_reads import lowest
 
 __all__ = ["ARITHMETIC_RULES", "COUNTING_RULES"]
 
-_MOST = 64
-"""Longer vectors are not followed."""
-
 
 def _running(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Add a vector of constants up, from number to number."""
@@ -59,11 +56,11 @@ def _scattered(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _constants(evaluator: NumberReader, value: ir.Value | None) -> list[int] | None:
-    """Return the integers of a short vector, or of a scalar; None if one is not known."""
+    """Return the integers of a vector, or of a scalar; None if one is not known."""
     if value is None or evaluator.dtype(value) not in INTEGERS:
         return None
     numbers, rank = evaluator.of(value), evaluator.rank(value)
-    if numbers is None or rank not in (0, 1) or len(numbers) > _MOST:
+    if numbers is None or rank not in (0, 1):
         return None
     found = [one.number for one in numbers if one.number is not None]
     return found if len(found) == len(numbers) else None

@@ -426,6 +426,15 @@ CHAINS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         "y = ConcatFromSequence <axis = 0> (t) n = SequenceLength (t)",
         {"x": matrix(3, 4), "z": matrix(1, 4) + 50},
     ),
+    "small numbers that a loop appends, one of which is read": (
+        "float[N] x, int64 at",
+        "uint8 y, int64 n",
+        "e = SequenceEmpty <dtype = 2> () l = Shape (x) k = Squeeze (l) "
+        's = Loop (k, "", e) <body = b (int64 i, bool c, seq(uint8[]) u) => (bool d, seq(uint8[]) w) '
+        "{ d = Identity (c) r = Gather (x, i) f = Cast <to = 2> (r) w = SequenceInsert (u, f) }> "
+        "y = SequenceAt (s, at) n = SequenceLength (s)",
+        {"x": matrix(1, 4)[0], "at": np.array(2)},
+    ),
     "a loop that carries and never changes": (
         "float[N,M] x, float[M] h0",
         "float[M] h, float[N,M] y",

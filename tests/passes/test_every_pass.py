@@ -58,6 +58,26 @@ def test_one_model_is_always_rewritten_alike(name: str, path: pathlib.Path) -> N
     assert content(first) == content(second)
 
 
+FUNCTION = """<ir_version: 9, opset_import: ["" : 18, "own" : 1]>
+g ({kind} x) => ({kind} y) {{ y = own.each (x) }}
+<domain: "own", opset_import: ["" : 18]>
+each (a) => (b) {{ b = {node} (a) }}"""
+EACH = "SequenceMap <body = m (float[2] e) => (float[2] f) { f = Neg (e) }>"
+
+
+@pytest.mark.parametrize("name", ["FuseSequenceMapPass", "ExpandSequenceMapPass"])
+@pytest.mark.parametrize(
+    ("kind", "node", "opened"), [("seq(float[2])", EACH, True), ("float[2]", "Neg", False)]
+)
+def test_a_pass_alone_opens_functions_that_hold_maps(
+    name: str, kind: str, node: str, opened: bool
+) -> None:
+    model = ir.from_proto(onnx.parser.parse_model(FUNCTION.format(kind=kind, node=node)))
+    assert PASSES[name]()(model).modified == opened
+    assert ("each" in [one.op_type for one in model.graph]) != opened
+    assert not any(one.op_type == "SequenceMap" for one in model.graph.all_nodes())
+
+
 def test_they_compose() -> None:
     model = load(ROOT / "models" / "text" / "nested_map.onnxtxt")
     order = ("InlineMapFunctionsPass", "SimplifyBodiesPass", "FuseSequenceMapPass")

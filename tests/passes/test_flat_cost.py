@@ -159,6 +159,15 @@ def test_rows_that_are_read_by_number(name: str) -> None:
         assert wanted / 3 < found < wanted * 3
 
 
+def test_rows_are_read_behind_what_reads_none() -> None:
+    padded = "q = Constant <value_ints = [0, 1, 2, 0, 0, 3]> () c = Pad (x, q) "
+    found, behind = (
+        said_of(padded + nodes, "float[3,H,W]", "float[3,h,w]")
+        for nodes in ("y = Exp (c)", "i = Identity (c) y = Exp (i)")
+    )
+    assert found == behind
+
+
 def test_a_loop_that_is_kept_says_what_the_flat_form_would_take() -> None:
     case = FlatCase("", SIZE + MEASURED["antialias"][0], "uint8[H,W,3]", LARGEST, stacked=True)
     report = rewriter.explain(case.model, tensor_io=True)

@@ -77,6 +77,7 @@ def test_total_by_operator_and_element_type(text: str, total: bool) -> None:
         ("d = Shape (x) n = Gather (d, zero) y = Range (i, n, two)", False),
         ("d = Shape (x) n = Gather (d, zero) m = Mul (n, n) y = Range (zero, m, two)", False),
         ("y = Range (zero, i, two)", False),
+        ("n = own.Count (x) y = Range (zero, n, two)", False),
         ("d = Shape (x) n = Gather (d, zero) m = Add (n, two) y = Range (two, m, two)", True),
         ("d = Shape (x) n = Gather (d, zero) m = Sub (n, two) y = Range (zero, m, two)", True),
         (
@@ -97,9 +98,8 @@ def test_total_by_operator_and_element_type(text: str, total: bool) -> None:
     ],
 )
 def test_a_range_is_as_long_as_a_dimension(text: str, safe: bool) -> None:
-    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
-        g (float[N,M] x, int64 i) => (int64[K] y)
-        <int64 two = {{2}}, int64 zero = {{0}}, int64 minus = {{-1}}, int32 z = {{0}},
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+        g (float[N,M] x, int64 i) => (int64[K] y) <int64 n, int64 two = {{2}}, int64 zero = {{0}}, int64 minus = {{-1}}, int32 z = {{0}},
          int64 near = {{1048576}}, int64 far = {{1048577}}, int64[1] one1 = {{1}}, int64[1] zero1 = {{0}},
          int32 o = {{1}}, float zf = {{0}}, float of = {{1}}> {{ {text} }}""")
     node = next(n for n in model.graph if n.op_type == "Range")

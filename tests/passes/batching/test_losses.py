@@ -50,6 +50,11 @@ FORMS: list[tuple[str, str, Mapping[str, Operand]]] = [
     ("shared targets", "", {"x": X4, "t": shared(T4.first)}),
     ("shared data", '<reduction = "sum">', {"x": shared(X.first), "t": T}),
     ("ignored", "<ignore_index = -1>", {"x": X, "t": classes(4, ignored=-1)}),
+    (
+        "ignored, of one class",
+        "<ignore_index = -1>",
+        {"x": mapped((4, 1)), "t": mapped(*[np.array([0, -1, 0, -1])] * 3)},
+    ),
     ("ignored class", "<ignore_index = 0>", {"x": X4, "t": classes(2, 2, 2, ignored=0)}),
     (
         "ignored, none",

@@ -72,6 +72,19 @@ AXES = [
     RaggedCase("argmax", "y = ArgMax<axis=-1>(x)", {"x": ragged(4, lengths=(2, 1, 3))}),
     RaggedCase("flatten", "y = Flatten(x)", {"x": ragged(2, 3)}),
     RaggedCase("cumsum", "y = CumSum(x, a)", {"x": X, "a": constant(np.array(-1))}),
+    RaggedCase(
+        "compressed by flags of each place",
+        "y = Compress<axis = 0>(x, c)",
+        {
+            "x": ragged(2, lengths=(3, 1, 4)),
+            "c": mapped(*np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], bool)),
+        },
+    ),
+    RaggedCase(
+        "compressed by flags that all share",
+        "y = Compress<axis = 0>(x, c)",
+        {"x": ragged(2, lengths=(3, 1, 4)), "c": shared(np.array([True, False, True]))},
+    ),
     RaggedCase("split", "y, z = Split<axis=1, num_outputs=2>(x)", {"x": X}, ("y", "z")),
     RaggedCase("mean of rows", "y = ReduceMean(x, a)", {"x": X, "a": constant(np.array([1]))}),
 ]

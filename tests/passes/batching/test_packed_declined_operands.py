@@ -163,6 +163,36 @@ CASES: dict[str, tuple[Any, str, str]] = {
         "TopK batched-operand",
         "its K differs from sample to sample",
     ),
+    "slid over by a filter of open size": (
+        of(
+            "t = Transpose(x) u = Unsqueeze(t, o) w = Reshape(f, k) c = Conv(u, w) "
+            "v = Squeeze(c, o) y = Transpose(v)",
+            x=ragged(4, lengths=(5, 4, 9)),
+            o=constant(np.array([0])),
+            f=shared(np.ones((2, 12), np.float32)),
+            k=shared(np.array([2, 4, 3])),
+        ),
+        "Conv unknown-shape",
+        "nothing tells the size of its filter",
+    ),
+    "slid over by a filter of open rank": (
+        of(
+            "t = Transpose(x) u = Unsqueeze(t, o) l = Slice(k, o, n) w = Reshape(f, l) "
+            "c = Conv(u, w) v = Squeeze(c, o) y = Transpose(v)",
+            x=ragged(4, lengths=(5, 4, 9)),
+            o=constant(np.array([0])),
+            f=shared(np.ones((2, 12), np.float32)),
+            k=shared(np.array([2, 4, 3, 1])),
+            n=shared(np.array([3])),
+        ),
+        "Conv unknown-rank",
+        "nothing tells the rank of 'w'",
+    ),
+    "split into sizes of each": (
+        of("y, z = Split<axis = 1>(x, s)", "y z", x=X, s=numbers([1, 3], [1, 3], [1, 3])),
+        "Split batched-operand",
+        "operand 1 differs beside samples of different length",
+    ),
     "cut by steps of each": (
         of(
             "y = Slice(x, s, e, a, k)",

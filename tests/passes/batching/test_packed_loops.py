@@ -71,6 +71,13 @@ KNOWN = [
         ("e", "v"),
     ),
     _case(
+        "length by the first of all dimensions",
+        f"h = Shape(x) k = Slice(h, first, last) n = Gather(k, zero) {_loop(ROW)} v = Add(y, x)",
+        ("e", "v"),
+        first=constant(np.array([0])),
+        last=constant(np.array([2])),
+    ),
+    _case(
         "length by a slice of the shape",
         f"h = Shape(x) k = Slice(h, first, second) n = Squeeze(k) {_loop(ROW)} v = Add(y, x)",
         ("e", "v"),

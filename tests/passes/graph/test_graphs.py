@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import default_opset, subgraphs
+from passes.graph.graphs import default_opset, graphs_in_loops, subgraphs
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,19 @@ def test_what_takes_the_place_of_a_node_is_called_like_it(name: str, origin: str
     assert node is not None
     assert node.name == f"{origin.rpartition('/')[2]}/Neg"
     assert node.metadata_props[ORIGIN_KEY] == origin
+
+
+def test_graphs_that_run_in_each_iteration() -> None:
+    """A branch beside a Loop does not, one in its body does, and so does what stands in that."""
+    inner, body, branch, beside = (ir.Graph([], [], nodes=[]) for _ in range(4))
+
+    def node(op_type: str, graph: ir.Graph) -> ir.Node:
+        return ir.Node("", op_type, [], [ir.AttrGraph("body", graph)])
+
+    branch.append(node("If", inner))
+    body.append(node("If", branch))
+    beside.append(node("Loop", body))
+    outer = ir.Graph([], [], nodes=[node("If", beside)])
+    assert [*graphs_in_loops(outer)] == [body, branch, inner]
+    assert [*graphs_in_loops(branch)] == []
+    assert [*graphs_in_loops(branch, is_inside=True)] == [inner]

@@ -26,6 +26,7 @@ g (int64[N] x, int64 m) => (int64[K] y) {
 KNOWN = {
     "added up": "y = CumSum (n, z)",
     "added up along the last axis": "y = CumSum (n, l)",
+    "as many as are followed": f"c = Constant <value_ints = {[1] * 64}> () y = CumSum (c, z)",
     "added up without the last": "y = CumSum <exclusive = 1> (n, z)",
     "added by place": 'y = ScatterElements <reduction = "add"> (n, p, n)',
     "written by place": "d = Constant <value_ints = [2, 0, 1]> () y = ScatterElements (n, d, p)",
@@ -33,6 +34,7 @@ KNOWN = {
 OPEN = {
     "from the back": "y = CumSum <reverse = 1> (n, z)",
     "of what is given": "y = CumSum (x, z)",
+    "of more than are followed": f"c = Constant <value_ints = {[1] * 65}> () y = CumSum (c, z)",
     "along what is given": "y = CumSum (n, m)",
     "of floats": "f = Cast <to = 1> (n) r = CumSum (f, z) h = Floor (r) y = Cast <to = 7> (h)",
     "written twice": "y = ScatterElements (n, p, n)",

@@ -454,6 +454,10 @@ OTHERS = {
         "y = Where (yes, one, k)",
         "1",
     ),
+    "the less of a number and several": (
+        "lt = Less (k, l) y = Where (lt, k, even)",
+        None,
+    ),
     "a product": (
         "y = Mul (k, l)",
         "Scalar y",

@@ -67,6 +67,13 @@ MADE: dict[str, tuple[str, int, tuple[str, int] | None]] = {
     "columns of a Gemm": ("y = Gemm <transA = 1> (w, w)", 1, ("w", 1)),
     "columns of a Gemm, turned": ("y = Gemm <transB = 1> (w, w)", 1, ("w", 0)),
 }
+ALONE = """Abs Ceil Cos Exp Floor Identity Log Neg Reciprocal Relu Round Sigmoid Sign Sin Softmax
+    Sqrt Tanh"""
+MADE |= {f"{op_type} of it": (f"y = {op_type} (x)", 1, ("x", 1)) for op_type in ALONE.split()}
+MADE |= {
+    "a cast of it": ("y = Cast <to = 7> (x)", 1, ("x", 1)),
+    "the opposite of flags": ("c = Cast <to = 9> (x) y = Not (c)", 1, ("c", 1)),
+}
 
 
 def reader(lines: str) -> tuple[Evaluator, dict[str, ir.Value]]:

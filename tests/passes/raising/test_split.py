@@ -328,6 +328,26 @@ def test_a_loop_that_ends_by_what_it_computes_stays() -> None:
     assert kept(text).codes == ["early-exit"]
 
 
+@pytest.mark.parametrize("count", [8, 9])
+def test_a_loop_with_many_nodes_in_the_way_is_tried_no_more(count: int) -> None:
+    """What stays says first that there is a recurrence, and then each node."""
+    in_the_way = "  ".join(
+        f"n{k} = Unique <sorted = 1> (a{k})  o{k} = ReduceSum <keepdims = 0> (n{k})"
+        f"  a{k + 1} = Mul (a{k}, o{k})"
+        for k in range(count)
+    )
+    body = f"""a0 = Sin (e)  {in_the_way}  q = MatMul (e, wt)  u = Sigmoid (q)  l = Mul (u, e)
+        v = Add (l, a{count})  {CELL}  y = Relu (s2)"""
+    (decision,) = read(model(Split(body, ()).text("counted"))).decisions
+    codes = [reason.code.value for reason in decision.reasons]
+    if count == 8:
+        assert decision.verdict is Verdict.FISSIONED
+        assert codes[0] == "recurrence"
+    else:
+        assert decision.verdict is Verdict.KEPT
+        assert codes == ["recurrence", *["no-rule"] * count]
+
+
 def test_exact_keeps_what_would_round_otherwise() -> None:
     before = model(SPLITS["input_projection"].text("counted"))
     found = read(before, exact=True)

@@ -66,6 +66,8 @@ STAYS = {
     "a Pad of an axis that is not there": """k = Constant <value_ints = [-3]> ()
         t = Transpose <perm = [1, 0]> (x) z = Constant <value_float = 0.0> ()
         y = Pad(t, v, z, k) r = Shape(y)""",
+    "a crop of one axis that meets no Transpose": """k = Constant <value_ints = [2]> ()
+        r = CenterCropPad <axes = [0]> (v, k)""",
     "rows of text of an axis that is not there": """t = Cast <to = 8> (x)
         y = Gather <axis = -4> (t, v) r = Shape(y)""",
     "weights dequantized by row": """q = Constant <value = uint8[2, 2] {1, 2, 3, 4}> ()

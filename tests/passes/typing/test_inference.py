@@ -177,6 +177,23 @@ def test_a_resize_by_scales_makes_as_many_places_as_runtimes_agree_on(
     assert tuple(dim if isinstance(dim, int) else None for dim in found) == expected
 
 
+@pytest.mark.parametrize("where", ["the main graph", "a branch"])
+def test_a_resize_to_sizes_ignores_empty_scales(where: str) -> None:
+    """Exporters write both; of scales that stand outside of a branch inference sees no entries."""
+    node = "y = Resize (x, e, e, s)"
+    if where == "a branch":
+        node = (
+            f"z = If (c) <then_branch = t () => (float[] y) {{ {node} }}, "
+            "else_branch = f () => (float[] n) { n = Neg (x) }>"
+        )
+    text = (
+        f"{HEADER}g (bool c, float[1,N,4,4] x) => (float[] {node[0]}) "
+        f"<float[0] e = {{}}, int64[4] s = {{1, 3, 8, 6}}> {{ {node} }}"
+    )
+    typings, named = both(text)
+    assert typings.proven.dims(named["y"]) == (1, 3, 8, 6)
+
+
 @pytest.mark.parametrize(
     ("shapes", "equation", "expected"),
     [

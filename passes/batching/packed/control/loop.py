@@ -20,7 +20,7 @@ from passes.batching.packed.control.step import StepBody
 from passes.batching.packed.control.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graph.graphs import captured_values, constant_value, is_default_domain
-from passes.graph.made import only_number, skip_identities
+from passes.graph.made import only_number, optional_operand, skip_identities
 from passes.numbers.last_iteration import ALONE
 
 __all__ = ["loop_of_samples"]
@@ -113,10 +113,9 @@ def _lengths_counted(ctx: Context, node: ir.Node) -> Lengths | None:
             data = maker.inputs[0]
             return None if data is None else _lengths_of(ctx, node, maker, data, reads_first)
         if maker.op_type in ("Gather", "Slice"):
-            bounds = [only_number(v) for v in maker.inputs[1:3]]
-            reads_first = bounds in ([0], [0, 1])
-            if not reads_first:
+            if only_number(optional_operand(maker, 1)) != 0:
                 return None
+            reads_first = True
         elif maker.op_type not in ALONE:
             return None
         value = maker.inputs[0]
@@ -127,11 +126,10 @@ def _lengths_of(
     ctx: Context, node: ir.Node, maker: ir.Node, data: ir.Value, reads_first: bool
 ) -> Lengths | None:
     dims = ctx.type_of(data).dims
-    start = maker.attributes.get_int("start", 0)
-    alone = dims is not None and len(dims) == 1
-    if maker.op_type == "Shape":
-        alone |= maker.attributes.get_int("end", 0) == 1
-    if not dims or start != 0 or not (reads_first or alone):
+    if not dims or maker.attributes.get_int("start", 0) != 0:
+        return None
+    ends_first = maker.op_type == "Shape" and maker.attributes.get_int("end", 0) == 1
+    if not (reads_first or ends_first or len(dims) == 1):
         return None
     named = ctx.lengths_named(dims[0])
     if named is None and data in captured_values(node.attributes["body"].as_graph()):

@@ -71,7 +71,7 @@ def split_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     data, lengths = packed_data(ctx, operands)
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
     sizes = ctx.optional(operands, 1)
-    if axis == data.axis or not (sizes is None or sizes.is_shared):
+    if axis == data.axis:
         raise crosses(node.op_type)
     given = None if sizes is None else sizes.value
     value = fitting(ctx, node, data, given, axis)

@@ -21,8 +21,9 @@ from rewriter import pipeline
 from rewriter.commands import many, options, reports, values
 from rewriter.commands.console import Console
 from rewriter.commands.scan import told_left, told_maps
+from rewriter.model_files.kinds import AnyModel
 from rewriter.model_files.model_facts import bytes_text
-from rewriter.model_files.models import AnyModel, take
+from rewriter.model_files.models import take
 from rewriter.model_files.protos import all_graphs, to_proto
 from rewriter.options import Options
 from rewriter.proof.blaming import Ceilings, Forms

@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 from passes.errors import ContradictionError, RewriteError, RuleError
 from passes.promises import safer_forms
 from rewriter.errors import FaultWarning, InvalidResultError
-from rewriter.model_files.models import AnyModel, take
+from rewriter.model_files.kinds import AnyModel
+from rewriter.model_files.models import take
 from rewriter.proof.blaming import IN_WORDS, Ceilings, Forms, blame
 from rewriter.reporting.report import Result
 

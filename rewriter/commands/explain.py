@@ -163,7 +163,7 @@ def raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
         return {path: safer[-1:] for path, safer in safer_forms(take(model).model).items()}
 
     # A Loop on which the pass fails stays as it is, and a warning says so.
-    (new, spellings), _, _ = with_safer_forms(raised, {}, forms)
+    new, spellings = with_safer_forms(raised, forms)
     proto = to_proto(new)
     for graph in all_graphs(proto):
         shown = [t for t in graph.initializer if math.prod(t.dims) <= _LARGEST_PRINTED]

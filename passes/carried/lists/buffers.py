@@ -20,6 +20,7 @@ from passes.graph.builder import END
 from passes.graph.made import made_by, operand, skip_identities
 from passes.numbers.integers import ITERATION, Linear
 from passes.numbers.number_order import is_nonnegative
+from passes.numbers.one_place import row_taken
 from passes.numbers.slice_bounds import Bounds, bounds_of, slice_of
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
@@ -203,6 +204,10 @@ def _places(
         size = None if made is None else made.number
     if isinstance(size, int):
         return size, []
+    taken = None if axis else row_taken(facts.evaluator, part)
+    if taken is not None:
+        number, count = taken
+        return 1, [(number + 1, count)]
     cut = slice_of(part, facts.evaluator, facts.iteration.body)
     if cut is None or cut[1].axis % rank != axis:
         return None, []

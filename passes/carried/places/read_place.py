@@ -19,7 +19,7 @@ from passes.numbers.evaluate import Evaluator
 from passes.numbers.number_order import is_nonnegative
 from passes.typing.corrections import asked_dimension
 
-__all__ = ["find_joined"]
+__all__ = ["find_joined", "formed"]
 
 _FORMS = ("Expand", "Reshape")
 """Operators that give one number, or one row, another shape."""
@@ -41,13 +41,13 @@ def find_joined(
         body: The body of the Loop.
         evaluator: Knows the numbers of the body.
     """
-    joins = find_join(_formed(updates, body), inner, body, evaluator.dtype(inner))
+    joins = find_join(formed(updates, body), inner, body, evaluator.dtype(inner))
     if joins is None:
         return None
     read = joins.read
     dims = evaluator.dims(read)
     if dims is not None and all(dim == 1 for dim in dims):
-        read = _formed(read, body)
+        read = formed(read, body)
     elif evaluator.rank(joins.node.outputs[0]) != evaluator.rank(read):
         return None
     if not _reads(skip_identities(read), columns, inner, body, evaluator):
@@ -56,7 +56,7 @@ def find_joined(
     return delta, joins.reduction, nodes
 
 
-def _formed(value: ir.Value, body: ir.Graph | Scope) -> ir.Value:
+def formed(value: ir.Value, body: ir.Graph | Scope) -> ir.Value:
     """Return what was given another shape."""
     return through(value, _FORMS, body)
 

@@ -26,7 +26,7 @@ from passes.carried.places.grid_rows import (
 )
 from passes.carried.places.joins import find_join
 from passes.carried.places.range_reads import find_ranges
-from passes.carried.places.read_place import find_joined
+from passes.carried.places.read_place import find_joined, formed
 from passes.graph.made import operands, through
 from passes.numbers.integers import Linear
 from passes.reading.facts import LoopFacts
@@ -104,6 +104,8 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
             return None
         value, reduction, negated = joins
         nodes += negated
+    elif rank == len(columns):
+        value = formed(updates, body)
     else:
         value = unshaped(updates, body)
     value, made = rest.cell(value, broadcasts=reduction != "none")

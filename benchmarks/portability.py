@@ -27,7 +27,7 @@ from passes.errors import RewriteError
 from rewriter import pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
-from rewriter.model_files import models, protos
+from rewriter.model_files import on_disk, protos
 from rewriter.target_table import TARGETS
 from rewriter.targets import TargetError
 
@@ -251,7 +251,7 @@ def _rows(only: str) -> Iterator[Row | str]:
 
 
 def _row(path: pathlib.Path, *, is_uniform: bool = True, target: str = "portable") -> Row | None:
-    before = models.load(path)
+    before = on_disk.load(path)
     after, form, why = _rewritten(before, target, is_uniform=is_uniform)
     feeds = _feeds(path, before, after)
     if feeds is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rewriter.backends import run
     from rewriter.errors import BackendError, FaultWarning, ModelError, ModelWarning
     from rewriter.evaluator.reference import ReferenceEvaluator
-    from rewriter.model_files.models import load, save
+    from rewriter.model_files.on_disk import load, save
     from rewriter.pipeline import explain, optimize, rewrite
     from rewriter.proof.budget import Budget
     from rewriter.proof.proving import VerificationError
@@ -75,11 +75,11 @@ _MODULES = {
     "backend": "rewriter.backend",
     "bench": "rewriter.running.timing",
     "explain": "rewriter.pipeline",
-    "load": "rewriter.model_files.models",
+    "load": "rewriter.model_files.on_disk",
     "optimize": "rewriter.pipeline",
     "rewrite": "rewriter.pipeline",
     "run": "rewriter.backends",
-    "save": "rewriter.model_files.models",
+    "save": "rewriter.model_files.on_disk",
     "session": "rewriter.running.sessions",
     "validate": "rewriter.proof.validation",
 }

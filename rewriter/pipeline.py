@@ -17,10 +17,10 @@ from passes.promises import Ceiling, clear_ceilings, mark_ceilings
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check_result
-from rewriter.model_files.kinds import GivesMessage, SameKind
-from rewriter.model_files.model_copies import seldom_collected, share
+from rewriter.model_files.kinds import AnyModel, GivesMessage, SameKind
 from rewriter.model_files.model_facts import count_operators, model_facts
-from rewriter.model_files.models import AnyModel, Taken, give, load, take
+from rewriter.model_files.models import Taken, give, seldom_collected, share, take
+from rewriter.model_files.on_disk import load
 from rewriter.option_values import refuse_flag
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import OnPass, Work, run_passes

@@ -19,7 +19,7 @@ from benchmarks.portability import (
     _what_is_left,
 )
 from benchmarks.workers import Worker, verdict
-from rewriter.model_files import models
+from rewriter.model_files import on_disk
 
 RELU = onnx.parser.parse_model(
     '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
@@ -86,12 +86,12 @@ def test_the_matrix_names_every_model() -> None:
 
 def test_the_form_that_a_model_takes() -> None:
     path = pathlib.Path(ROOT / "models" / "text" / "chain.onnxtxt")
-    assert _rewritten(models.load(path))[1:] == ("portable", "")
+    assert _rewritten(on_disk.load(path))[1:] == ("portable", "")
 
 
 def test_what_is_not_portable_says_why() -> None:
     path = pathlib.Path(ROOT / "models" / "exported" / "ts_rnn_negative.onnx")
-    _, form, why = _rewritten(models.load(path))
+    _, form, why = _rewritten(on_disk.load(path))
     assert form == "1 loops"
     assert "target portable rules out Loop" in why
 

@@ -14,7 +14,7 @@ from passes.tensors.io import TensorIo
 from rewriter import backends
 from rewriter.feeding.feeds import read_expected, read_feeds
 from rewriter.feeding.tensor_io import outputs_as_lists
-from rewriter.model_files import models
+from rewriter.model_files import models, on_disk
 from rewriter.proof.compare import compare
 from rewriter.proof.engines import plain_expansion
 from tests.test_portable_zoo import assert_is_portable
@@ -69,7 +69,7 @@ def test_images_of_any_size_are_portable(
     out = tmp_path / "out.onnx"
     rewriter.save(after, out)
     assert_is_portable(out)
-    io = TensorIo.read(models.load(out))
+    io = TensorIo.read(on_disk.load(out))
     old = backends.open_session(plain_expansion(given), "onnxruntime")
     new = backends.open_session(after, "onnxruntime")
     dtype = before.graph.inputs[0].dtype

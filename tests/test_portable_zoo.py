@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from rewriter import cli
-from rewriter.model_files import models
+from rewriter.model_files import on_disk
 from rewriter.model_files.model_facts import count_operators
 
 pytestmark = pytest.mark.long
@@ -73,7 +73,7 @@ REFUSED = {
 
 def optimize(name: str, out: pathlib.Path, shapes: tuple[str, ...] = ()) -> int:
     """Rewrite a model with all its sequences promised to be uniform, and verify it."""
-    inputs = models.load(PATHS[name]).graph.inputs
+    inputs = on_disk.load(PATHS[name]).graph.inputs
     uniform = [v.name for v in inputs if isinstance(v.type, ir.SequenceType) and v.name]
     options = [("--uniform", name) for name in uniform]
     options += [("--input-shape", shape) for shape in shapes]
@@ -84,7 +84,7 @@ def optimize(name: str, out: pathlib.Path, shapes: tuple[str, ...] = ()) -> int:
 
 
 def assert_is_portable(out: pathlib.Path) -> None:
-    counts = count_operators(models.load(out))
+    counts = count_operators(on_disk.load(out))
     assert (counts.loops, counts.sequences) == (0, 0)
     assert "If" not in counts.by_type
 

@@ -293,5 +293,5 @@ _contributed(
 # Gone.
 unsupported("Upsample", Code.OPSET, "Resize has taken its place")
 
-# Functions whose nodes are batched.
-decomposed("FlexAttention", domain="ai.onnx.preview")
+# A function whose nodes are batched.
+decomposed("FlexAttention", "ai.onnx.preview")

@@ -108,10 +108,9 @@ def unsupported(op_types: str, code: Code, reason: str) -> None:
         _unsupported[_key("", op_type)] = Unsupported(op_type, code, reason)
 
 
-def decomposed(op_types: str, *, domain: str) -> None:
-    """Enter operators without a rule that are opened (see `passes.batching.opening`)."""
-    for op_type in op_types.split():
-        _decomposed[_key(domain, op_type)] = Decomposed(op_type, domain)
+def decomposed(op_type: str, domain: str) -> None:
+    """Enter an operator without a rule that is opened (see `passes.batching.opening`)."""
+    _decomposed[_key(domain, op_type)] = Decomposed(op_type, domain)
 
 
 def register_packed(

@@ -96,4 +96,4 @@ class Decomposed:
     """
 
     op_type: str
-    domain: str = ""
+    domain: str

@@ -76,6 +76,12 @@ class Joined:
             self, values=self.values[start:end], types=self.types[start:end]
         )
 
+    def rank(self, value: ir.Value) -> int:
+        """Return the rank of a value, which is known: no term covers it otherwise."""
+        rank = self.typing.rank(value)
+        assert rank is not None
+        return rank
+
     def number(self, number: int, dtype: ir.DataType | None, like: ir.Value) -> ir.Value:
         """Record a scalar of an element type; where nothing tells it, that of another value."""
         if dtype is None:

@@ -31,6 +31,7 @@ from passes.fusing.measured_costs import (
     KERNEL,
     LARGEST,
     LOOP,
+    LOSS,
     MARGIN,
     MEASURED,
     MOST_BYTES,
@@ -92,9 +93,9 @@ class Cost:
         collected = self.inserted * insertion + self.blocked * np.minimum(insertion, BLOCKED)
         return np.asarray(self.fixed + samples * (self.each + collected))
 
-    def bears(self, microseconds: float, share: float) -> int:
-        """Return from how many samples on a time is no more than a share of the cost."""
-        return next(n for n in itertools.count() if microseconds <= share * self.of(n))
+    def bears(self, microseconds: float) -> int:
+        """Return from how many samples on a time is a share of the cost that may be lost."""
+        return next(n for n in itertools.count() if microseconds <= LOSS * self.of(n))
 
     def pays_from(self, other: Cost) -> int | None:
         """Return from how many samples on this form is surely faster than another.

@@ -14,7 +14,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.guarded_walks import Behind
 from passes.fusing.heavy_work import work_of
-from passes.fusing.measured_costs import FURTHER_REFUTED, LARGEST, LOSS, MOST_BYTES, REFUTED, USUAL
+from passes.fusing.measured_costs import FURTHER_REFUTED, LARGEST, MOST_BYTES, REFUTED, USUAL
 from passes.site import GuardCheck, MapSite
 from passes.typing.value_types import is_number
 
@@ -86,7 +86,7 @@ def choose_guarded_by_cost(
         detail = _explain(saved / USUAL, work / USUAL)
         return FormChoice({}, reasons=(Reason(Code.COST, detail=detail),))
     refuted = REFUTED + FURTHER_REFUTED * (len(guarded) - 1)
-    few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(refuted, LOSS))
+    few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(refuted))
     is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
     return FormChoice(
         guarded,

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
-from passes.numbers.doubtful_reads import are_followed, is_in_range
 from passes.numbers.entry_reads import FLOATS, is_exact
 from passes.numbers.integer_reads import INTEGERS, Numbers, length_of
 from passes.numbers.integer_rules import RULES
 from passes.numbers.integers import Dim, Length, Linear, Scalar
 from passes.numbers.made_sizes import made_along, made_size
+from passes.numbers.number_order import is_in_range
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing
 
-__all__ = ["Evaluator", "Numbers"]
+__all__ = ["FOLLOWS_DOUBTFUL", "Evaluator", "Numbers", "not_followed"]
 
 _LARGEST = 64
 
 _FOLLOWED = frozenset({*RULES, "Split"})
+
+FOLLOWS_DOUBTFUL: contextvars.ContextVar[bool] = contextvars.ContextVar("follows", default=True)
+"""Whether numbers of a vector are followed that it may lack: behind its end a Slice is empty.
+
+Most such reads are offsets, which a vector has, and are noted. Where it may lack them, they are
+data like any other: labels that are cut out one by one.
+"""
+
+
+@contextlib.contextmanager
+def not_followed() -> Iterator[None]:
+    """Let evaluators that are made inside follow no numbers that a vector may lack."""
+    token = FOLLOWS_DOUBTFUL.set(False)
+    try:
+        yield
+    finally:
+        FOLLOWS_DOUBTFUL.reset(token)
 
 
 class Evaluator:
@@ -61,7 +80,7 @@ class Evaluator:
         """
         self._typing = typing
         self._inside = inside
-        self._follows = are_followed()
+        self._follows = FOLLOWS_DOUBTFUL.get()
         self.known: dict[ir.Value, Numbers | None] = dict(known or {})
         self.through_floats = False
         self.is_far = False
@@ -117,7 +136,7 @@ class Evaluator:
             elif item not in self.known and node not in seen:
                 seen.add(node)
                 stack.append((item, True))
-                if _is_followed(node):
+                if is_operator(node, _FOLLOWED):
                     stack.extend((v, False) for v in node.inputs if v is not None)
         return order
 
@@ -279,7 +298,3 @@ def _sides(dims: tuple[int | str | None, ...] | None, count: int) -> tuple[int, 
     if isinstance(columns, int):
         return None if not columns or count % columns else (count // columns, columns)
     return (rows, count // rows) if isinstance(rows, int) and rows and not count % rows else None
-
-
-def _is_followed(node: ir.Node) -> bool:
-    return is_operator(node, _FOLLOWED)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from passes.numbers.integers import (
+    ITERATION,
     Atom,
     Dim,
     Greatest,
@@ -20,7 +21,15 @@ from passes.numbers.integers import (
     Quotient,
 )
 
-__all__ = ["greatest", "if_positive", "is_nonnegative", "least", "not_more", "sole_atom"]
+__all__ = [
+    "greatest",
+    "if_positive",
+    "is_in_range",
+    "is_nonnegative",
+    "least",
+    "not_more",
+    "sole_atom",
+]
 
 _DEEPEST = 3
 
@@ -85,6 +94,14 @@ def not_more(number: Linear) -> Linear:
         else:
             total += Linear.of(atom) * count
     return total
+
+
+def is_in_range(position: Linear, size: Linear, last: Linear | None) -> bool:
+    """Whether a position is surely less than a size, in all iterations up to the last one."""
+    farthest = last if position.coefficient(ITERATION) > 0 else Linear()
+    if farthest is None:
+        return False
+    return is_nonnegative(not_more(size - 1 - position.replace({ITERATION: farthest})))
 
 
 def if_positive(number: Linear) -> Linear:

@@ -9,10 +9,15 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.graphs import constant_value
 from passes.graph.made import made_by, skip_identities
-from passes.numbers.doubtful_reads import is_in_range
 from passes.numbers.evaluate import Evaluator
 from passes.numbers.integers import ITERATION, Linear, Quotient, Scalar
-from passes.numbers.number_order import greatest, if_positive, is_nonnegative, least
+from passes.numbers.number_order import (
+    greatest,
+    if_positive,
+    is_in_range,
+    is_nonnegative,
+    least,
+)
 from passes.numbers.written_numbers import is_writable
 from passes.reading.cases import values_in_cases
 from passes.reading.facts import LoopFacts

@@ -11,7 +11,7 @@ from passes.carried.pattern import dependent_values
 from passes.decisions import Code
 from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.made import operand
-from passes.numbers.doubtful_reads import are_followed, not_followed
+from passes.numbers.evaluate import FOLLOWS_DOUBTFUL, not_followed
 from passes.numbers.integer_reads import INTEGERS
 from passes.reading.not_a_map import DoubtfulReadError, NotAMapError
 from passes.typing.value_types import Typing
@@ -46,7 +46,7 @@ def check_bounds(body: ir.Graph, typing: Typing) -> None:
     Raises:
         NotAMapError: Something is: each iteration may cut as much as it will.
     """
-    if are_followed():
+    if FOLLOWS_DOUBTFUL.get():
         return
     slices = [node for node in walk_nodes(body) if is_operator(node, "Slice")]
     numbers = {

@@ -18,7 +18,7 @@ from rewriter.apply.workers import ENGINES, Task, apply_parts, require_engine
 from rewriter.commands import options, values
 from rewriter.commands.console import Console
 from rewriter.feeding.npz_files import open_npz, reading
-from rewriter.model_files import models
+from rewriter.model_files import on_disk
 from rewriter.model_files.model_facts import external_tensors
 from rewriter.running.predictor import Prediction, Predictor
 
@@ -94,7 +94,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         {} if args.shared is None else _shared(args.shared),
     )
     with console.progress("reading"):
-        model = models.load(args.model)
+        model = on_disk.load(args.model)
         predictor = task.predictor(must_begin=True)
         check_names(task.id_name, predictor.outputs)
         rows = open_rows(args.source, predictor.dims, args.id)

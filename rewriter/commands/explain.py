@@ -21,8 +21,9 @@ from rewriter import pipeline
 from rewriter.commands import many, options, reports, values
 from rewriter.commands.console import Console
 from rewriter.commands.scan import told_left, told_maps
+from rewriter.model_files.kinds import AnyModel
 from rewriter.model_files.model_facts import bytes_text
-from rewriter.model_files.models import AnyModel, take
+from rewriter.model_files.models import take
 from rewriter.model_files.protos import all_graphs, to_proto
 from rewriter.options import Options
 from rewriter.proof.blaming import Ceilings, Forms
@@ -162,7 +163,7 @@ def raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
         return {path: safer[-1:] for path, safer in safer_forms(take(model).model).items()}
 
     # A Loop on which the pass fails stays as it is, and a warning says so.
-    (new, spellings), _, _ = with_safer_forms(raised, {}, forms)
+    new, spellings = with_safer_forms(raised, forms)
     proto = to_proto(new)
     for graph in all_graphs(proto):
         shown = [t for t in graph.initializer if math.prod(t.dims) <= _LARGEST_PRINTED]

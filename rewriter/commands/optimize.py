@@ -20,7 +20,7 @@ from rewriter.commands.output import output_group
 from rewriter.commands.standard_output import write_model
 from rewriter.feeding.feed_files import read_feeds
 from rewriter.feeding.packed import declare_packed
-from rewriter.model_files import files, models, protos, weights
+from rewriter.model_files import files, models, on_disk, protos, weights
 from rewriter.proof.blaming import Ceilings
 from rewriter.proof.budget import Budget
 from rewriter.proof.check_record import Check
@@ -173,7 +173,7 @@ def _save(model: ir.Model, args: argparse.Namespace, given: ir.Model) -> None:
         triton.write_repository(model, args.output, given)
         return
     if args.output != output_place.STDOUT:
-        models.save(model, args.output, copy_weights=args.copy_weights)
+        on_disk.save(model, args.output, copy_weights=args.copy_weights)
         return
     write_model(files.encode(protos.to_proto(model), args.output))
 

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from rewriter.backends import BACKENDS
 from rewriter.commands import values
-from rewriter.model_files import models
+from rewriter.model_files import on_disk
 from rewriter.model_files.files import decode
 from rewriter.options import STRATEGIES, Options
 from rewriter.target_table import REQUIREMENTS, TARGETS, find_target
@@ -236,5 +236,5 @@ def read_model(path: Path) -> ir.Model:
         ModelError: It cannot be read.
     """
     if path != Path("-"):
-        return models.load(path)
-    return models.from_message(decode(sys.stdin.buffer.read(), "standard input"), Path.cwd())
+        return on_disk.load(path)
+    return on_disk.from_message(decode(sys.stdin.buffer.read(), "standard input"), Path.cwd())

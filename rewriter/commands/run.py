@@ -19,7 +19,7 @@ from rewriter.evaluator.run_watch import trying
 from rewriter.feeding.feed_files import plain_array
 from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
 from rewriter.model_files import files, weights
-from rewriter.model_files.models import AnyModel
+from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.compare import element_type
 from rewriter.reporting.printable import printable
 from rewriter.target_table import TARGETS

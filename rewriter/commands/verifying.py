@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriter.commands.console import Console
-from rewriter.model_files.models import AnyModel
+from rewriter.model_files.kinds import AnyModel
 from rewriter.proof import validation
 from rewriter.proof.budget import Budget
 from rewriter.proof.case_record import Case

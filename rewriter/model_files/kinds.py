@@ -1,4 +1,4 @@
-"""What counts as a model, for type checkers."""
+"""What counts as a model, for type checkers, and the model inside of what an exporter gives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import onnx
 import onnx_ir as ir
 
-__all__ = ["AnyModel", "GivesMessage", "SameKind"]
+__all__ = ["AnyModel", "GivesMessage", "SameKind", "model_inside"]
 
 
 class _Program(Protocol):
@@ -41,3 +41,12 @@ GivesMessage = str | os.PathLike[str] | _Function
 AnyModel = GivesMessage | onnx.ModelProto | ir.Model | _Program | _Graph
 SameKind = TypeVar("SameKind", bound=onnx.ModelProto | ir.Model | _Program | _Graph)
 """What gives its own kind when it is rewritten."""
+
+
+def model_inside(model: object) -> ir.Model | onnx.ModelProto | None:
+    """Return the model of an ONNXProgram, or of a function of onnxscript; None for others."""
+    inner = getattr(model, "model", None)
+    if isinstance(inner, ir.Model) and hasattr(model, "model_proto"):
+        return inner
+    to_proto = getattr(model, "to_model_proto", None)
+    return to_proto() if callable(to_proto) else None

@@ -1,4 +1,10 @@
-"""Models in and out: a path, a message, a model of the IR or a graph of graphsurgeon."""
+"""What a caller hands in as a model, the working copy of it, and how it is given back.
+
+A working copy shares the weights of a model and nothing that a pass changes. A model is a web of
+nodes and values that refer to each other, and all of it is reachable: each look of Python for
+unreachable cycles finds nothing, and takes a sixth of the time that a large model takes. So
+`seldom_collected` makes them seldom while a copy is worked on.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +12,32 @@ import contextlib
 import copy
 import dataclasses
 import enum
+import gc
 import os
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 
-from rewriter.errors import ModelError, ModelWarning
-from rewriter.model_files import external_data, files, graphsurgeon, protos, weights
-from rewriter.model_files.bounds import check_bounds
-from rewriter.model_files.fields import check_fields
-from rewriter.model_files.kinds import AnyModel
-from rewriter.model_files.model_copies import clone
+from passes.graph.graphs import all_graphs, is_operator
+from rewriter.errors import ModelError
+from rewriter.model_files import external_data, graphsurgeon, on_disk, protos
+from rewriter.model_files.arity import check_model
+from rewriter.model_files.kinds import AnyModel, model_inside
 from rewriter.model_files.model_facts import external_tensors
+from rewriter.model_files.sequence_types import mend_sequences
 
 __all__ = [
-    "AnyModel",
-    "ModelError",
     "ModelKind",
-    "ModelWarning",
     "Taken",
+    "clone",
     "folder_of",
-    "from_message",
     "give",
-    "load",
-    "save",
+    "seldom_collected",
+    "share",
     "take",
 ]
 
@@ -44,6 +50,16 @@ _CONVERTERS = (
     ("onnxruntime", "onnx.load of the file that it was opened from"),
 )
 """Packages whose objects are taken for models, and what makes a model of one."""
+
+
+Tensor = ir.TensorProtocol | None
+
+_NEW_OBJECTS = 50_000
+"""So many may be made between two looks at the young ones; Python's own number is 700."""
+
+_lock = threading.Lock()
+_found: list[tuple[int, int, int]] = []
+"""What was set before each block that runs now; threads may run several."""
 
 
 class ModelKind(enum.Enum):
@@ -89,11 +105,11 @@ def take(model: AnyModel) -> Taken:
         ModelError: If it is none of these, or cannot be read.
     """
     if isinstance(model, str | os.PathLike):
-        return Taken(load(model), ModelKind.PATH, Path(model).absolute().parent, model)
+        return Taken(on_disk.load(model), ModelKind.PATH, Path(model).absolute().parent, model)
     if isinstance(model, onnx.ModelProto):
         proto = onnx.ModelProto()
         proto.CopyFrom(model)  # renaming an initializer of the IR writes into its message
-        _check_message(proto)
+        on_disk.check_message(proto)
         return Taken(protos.from_proto(proto), ModelKind.PROTO, None, model)
     if isinstance(model, ir.Model):
         for tensor in external_tensors(model):
@@ -101,9 +117,9 @@ def take(model: AnyModel) -> Taken:
         return Taken(clone(model), ModelKind.IR, folder_of(model), model)
     if graphsurgeon.is_graph(model):
         proto = graphsurgeon.to_proto(model)
-        _check_message(proto)
+        on_disk.check_message(proto)
         return Taken(protos.from_proto(proto), ModelKind.GRAPHSURGEON, None, model)
-    inner = _inside(model)
+    inner = model_inside(model)
     if isinstance(inner, ir.Model):
         return dataclasses.replace(take(inner), kind=ModelKind.PROGRAM, original=model)
     if inner is not None:
@@ -113,15 +129,6 @@ def take(model: AnyModel) -> Taken:
         "ONNXProgram of torch.onnx.export or a function of onnxscript; this is of type "
         f"{type(model).__name__}{_meant(model)}"
     )
-
-
-def _inside(model: object) -> ir.Model | onnx.ModelProto | None:
-    """Return the model of an ONNXProgram, or of a function of onnxscript; None for others."""
-    inner = getattr(model, "model", None)
-    if isinstance(inner, ir.Model) and hasattr(model, "model_proto"):
-        return inner
-    to_proto = getattr(model, "to_model_proto", None)
-    return to_proto() if callable(to_proto) else None
 
 
 def _meant(model: object) -> str:
@@ -158,74 +165,6 @@ def give(taken: Taken, model: ir.Model) -> AnyModel:
     return proto
 
 
-def load(path: str | os.PathLike[str]) -> ir.Model:
-    """Read a model file; weights in other files stay there, unread.
-
-    Args:
-        path: A `.onnxtxt` file holds ONNX text, any other the binary form.
-
-    Returns:
-        The model. It remembers the folder of the file, so that its weights are found later.
-
-    Raises:
-        ModelError: If there is no such file, it does not hold a model, or its weights are said
-            to lie outside of its folder or behind the end of their file.
-    """
-    return from_message(files.read(path), Path(path).absolute().parent, os.fspath(path))
-
-
-def from_message(proto: onnx.ModelProto, folder: Path, name: str = "the model") -> ir.Model:
-    """Make a model of a message that was read from a file.
-
-    Args:
-        proto: The message.
-        folder: Where its weights lie.
-        name: What errors call it.
-
-    Raises:
-        ModelError: As for `load`.
-    """
-    _check_message(proto, folder, name)
-    model = protos.from_proto(proto, name)
-    weights.settle(model, folder)
-    return model
-
-
-def save(
-    model: AnyModel,
-    path: str | os.PathLike[str],
-    copy_weights: bool = False,
-    folder: str | os.PathLike[str] | None = None,
-) -> None:
-    """Write a model file in one step; a failure leaves every file as it was.
-
-    External weights stay in their files, unread, and the recorded locations are kept, so the
-    model must be written where they hold: beside its weights. Text (`.onnxtxt`) keeps the doc
-    string and metadata of the model, but has no place for those of its parts.
-
-    Args:
-        model: A model of any kind but a path.
-        path: The file; it may be the one that the model was read from.
-        copy_weights: Copy the files of external weights beside `path` where they are not there,
-            under the same names.
-        folder: Where the weights of a message lie; an ``onnx_ir.Model`` knows it by itself.
-
-    Raises:
-        ModelError: If the file cannot be written, or would not find its weights.
-    """
-    proto, known = _message(model, None if folder is None else Path(folder).absolute())
-    out = Path(path).absolute()
-    copies = weights.place(proto, known, out, copy_weights)
-    data = files.encode(proto, path)
-    with contextlib.ExitStack() as undo:
-        for one in copies:
-            one.target.parent.mkdir(parents=True, exist_ok=True)
-            files.copy_file(one.source, one.target)
-            undo.callback(one.target.unlink)
-        files.write(data, path)
-        undo.pop_all()
-
-
 def folder_of(model: ir.Model) -> Path | None:
     """Return the folder that a model's external weights are relative to, None if not known."""
     for tensor in external_tensors(model):
@@ -234,32 +173,100 @@ def folder_of(model: ir.Model) -> Path | None:
     return None
 
 
-def _message(
-    model: AnyModel, folder: Path | None
-) -> tuple[onnx.ModelProto, dict[str, Path | None]]:
-    """Return a message that may be changed, and the folder of every location in it."""
-    if isinstance(model, ir.Model):
-        for tensor in external_tensors(model):
-            external_data.check_tensor(tensor)
-        known = {k: v or folder for k, v in weights.folders(model).items()}
-        return protos.to_proto(model), known
-    if isinstance(model, onnx.ModelProto):
-        proto = onnx.ModelProto()
-        proto.CopyFrom(model)
-    elif graphsurgeon.is_graph(model):
-        proto = graphsurgeon.to_proto(model)
-    elif (inner := _inside(model)) is not None:
-        return _message(inner, folder)
-    else:
-        raise ModelError(f"only a model can be saved, not a {type(model).__name__}")
-    _check_message(proto, folder)
-    return proto, dict.fromkeys(weights.locations(proto), folder)
+def clone(model: ir.Model) -> ir.Model:
+    """Copy a model so that nothing done to the copy shows in the original.
+
+    ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
+    an initializer, would reach the original.
+
+    Raises:
+        ModelError: The model cannot be copied: a node reads what comes after it, say.
+    """
+    check_model(model)
+    try:
+        new = model.clone()
+    except Exception as error:
+        raise ModelError(
+            f"the model cannot be copied: {protos.one_line(protos.root(error))}; where a node "
+            "reads what comes after it, sort the graph with model.graph.sort()"
+        ) from error
+    new.meta.update(model.meta)
+    outputs = _own_declarations(new, _own_tensor)
+    for value in outputs:
+        value.const_value = None  # a note of some earlier analysis, shared by clones
+    if any(is_operator(value.producer(), "SequenceEmpty") for value in outputs):
+        mend_sequences(new)
+    return new
 
 
-def _check_message(
-    proto: onnx.ModelProto, folder: Path | None = None, name: str = "the model"
-) -> None:
-    """Refuse a message that is not safe to be read any further."""
-    check_fields(proto, name)
-    check_bounds(proto, name)
-    external_data.check_message(proto, folder)
+def share(model: ir.Model) -> ir.Model:
+    """Copy a working copy of a model; weights stay where they are, and are not read.
+
+    Args:
+        model: What `take` gave; changing the new copy does not change it.
+    """
+    new = model.clone()
+    new.meta.update(model.meta)
+    _own_declarations(new, _shared_tensor)
+    return new
+
+
+def _own_declarations(model: ir.Model, own: Callable[[Tensor], Tensor]) -> list[ir.Value]:
+    """Give all values of a copy types of their own, and weights tensors of their own.
+
+    Args:
+        model: The copy.
+        own: Copies a tensor.
+
+    Returns:
+        The outputs of nodes.
+    """
+    outputs = []
+    for graph in all_graphs(model):
+        for value in {*graph.inputs, *graph.initializers.values()}:
+            _own_declaration(value)
+            value.const_value = own(value.const_value)
+        for value in (value for node in graph for value in node.outputs):
+            _own_declaration(value)
+            outputs.append(value)
+    return outputs
+
+
+def _shared_tensor(tensor: Tensor) -> Tensor:
+    """Return a tensor of the same numbers with a name of its own."""
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        return ir.LazyTensor(lambda: tensor, tensor.dtype, tensor.shape, name=tensor.name)
+    return copy.copy(tensor)
+
+
+def _own_declaration(value: ir.Value) -> None:
+    """Give a value a type of its own; a negative dimension is one that is not known."""
+    value.type = None if value.type is None else copy.deepcopy(value.type)
+    if value.shape is not None and any(isinstance(d, int) and d < 0 for d in value.shape):
+        value.shape = ir.Shape(None if isinstance(d, int) and d < 0 else d for d in value.shape)
+
+
+def _own_tensor(tensor: Tensor) -> Tensor:
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        proto = onnx.TensorProto()
+        proto.CopyFrom(tensor.raw)
+        return ir.serde.TensorProtoTensor(proto)
+    return copy.copy(tensor)
+
+
+@contextlib.contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Let Python look for cycles less often in a block, if it looks for them at all."""
+    with _lock:
+        _found.append(gc.get_threshold())
+        first, second, third = _found[0]
+        if first:
+            gc.set_threshold(max(first, _NEW_OBJECTS), second, third)
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _found[0]
+            _found.pop()
+            if not _found:
+                gc.set_threshold(*before)

@@ -20,7 +20,7 @@ from passes.device.whole_shapes import WholeShapesPass
 from passes.graph.graphs import all_graphs, all_nodes, default_opset
 from passes.graph.opsets import schema_of
 from passes.typing import TypeValuesPass
-from rewriter.model_files.model_copies import share
+from rewriter.model_files.models import share
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, load_table
 from rewriter.placement.node_kernels import kernel_of

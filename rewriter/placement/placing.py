@@ -16,9 +16,8 @@ from rewriter.backends.optimized_graph import before_placement, layer_settings
 from rewriter.backends.providers import provider_of, settings_of
 from rewriter.backends.session import BackendError
 from rewriter.model_files import protos
-from rewriter.model_files.model_copies import share
 from rewriter.model_files.model_facts import model_facts
-from rewriter.model_files.models import folder_of
+from rewriter.model_files.models import folder_of, share
 from rewriter.placement.kernel_table import KernelTable, load_table
 from rewriter.placement.predict import HostNode, PredictedPlacement, predict
 from rewriter.target_table import Target, Unreached

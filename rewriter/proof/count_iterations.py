@@ -11,6 +11,7 @@ from onnx_ir.passes.common import InlinePass
 from passes.graph.graphs import all_graphs, constant_value, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
 from rewriter.model_files import models
+from rewriter.model_files.kinds import AnyModel
 
 __all__ = ["ITERATIONS", "may_iterate", "with_iterations"]
 
@@ -18,7 +19,7 @@ ITERATIONS = "seqmap.iterations"
 """The name of the output that tells."""
 
 
-def may_iterate(source: models.AnyModel) -> bool:
+def may_iterate(source: AnyModel) -> bool:
     """Whether a model holds a map or a loop whose body may run, for all that is known."""
     nodes = (node for graph in all_graphs(models.take(source).model) for node in graph)
     return any(
@@ -35,7 +36,7 @@ def _never_begins(loop: ir.Node) -> bool:
     return known is not None and not known.any()
 
 
-def with_iterations(source: models.AnyModel) -> ir.Model:
+def with_iterations(source: AnyModel) -> ir.Model:
     """Return a model with one more output: how often bodies of its Loops and Scans run.
 
     A loop in the body of another one is not counted again.

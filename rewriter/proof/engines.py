@@ -23,7 +23,7 @@ __all__ = [
     "Outcome",
     "StoppedError",
     "Values",
-    "holds_any",
+    "holds_loops",
     "open_lists",
     "plain_expansion",
     "run_on_onnxruntime",
@@ -134,7 +134,7 @@ def plain_expansion(model: Any) -> Any:
     return taken.model
 
 
-def holds_any(model: Any, op_types: tuple[str, ...]) -> bool:
-    """Return whether a model holds a node of one of some operators, at any depth."""
+def holds_loops(model: Any) -> bool:
+    """Return whether a model holds a Loop or a Scan, at any depth."""
     graphs = all_graphs(models.take(model).model)
-    return any(node.op_type in op_types for graph in graphs for node in graph)
+    return any(node.op_type in ("Loop", "Scan") for graph in graphs for node in graph)

@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 from passes.errors import ContradictionError, RewriteError, RuleError
 from passes.promises import safer_forms
 from rewriter.errors import FaultWarning, InvalidResultError
-from rewriter.model_files.models import AnyModel, take
+from rewriter.model_files.kinds import AnyModel
+from rewriter.model_files.models import take
 from rewriter.proof.blaming import IN_WORDS, Ceilings, Forms, blame
 from rewriter.reporting.report import Result
 
@@ -61,33 +62,30 @@ def without_fault(
     return dataclasses.replace(result, report=report) if sentences else result
 
 
-def with_safer_forms(
-    write: Callable[[Ceilings], R], base: Ceilings, forms: Callable[[], Forms]
-) -> tuple[R, Ceilings, list[str]]:
+def with_safer_forms(write: Callable[[Ceilings], R], forms: Callable[[], Forms]) -> R:
     """Write a model; where that fails, with safer forms of as few maps as possible.
 
     Args:
         write: Writes it, with ceilings.
-        base: The ceilings that are asked for.
         forms: Returns the safer forms of every map, the safest last; called where writing fails.
 
     Returns:
-        What was written, with which ceilings, and what is said of them, which is a warning too.
+        What was written; a warning says what of it is in a safer form.
 
     Raises:
         RewriteError: The model cannot be written as asked.
         Exception: What a pass failed with, where leaving out maps does not help.
     """
     try:
-        return write(base), base, []
+        return write({})
     except Exception as fault:
-        return _safer(fault, write, base, forms)
+        return _safer(fault, write, {}, forms)[0]
 
 
 def _safer(
     fault: Exception, write: Callable[[Ceilings], R], base: Ceilings, forms: Callable[[], Forms]
 ) -> tuple[R, Ceilings, list[str]]:
-    """Do what `with_safer_forms` does once a pass has failed."""
+    """Write a model once a pass has failed; return its ceilings and what is said of them, too."""
     if isinstance(fault, RewriteError) and not isinstance(fault, _FAULTS):
         raise fault
     logger.info("a pass failed", exc_info=fault)

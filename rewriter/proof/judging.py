@@ -20,7 +20,7 @@ from rewriter.proof.engines import (
     Outcome,
     StoppedError,
     Values,
-    holds_any,
+    holds_loops,
     open_lists,
     plain_expansion,
     run_on_onnxruntime,
@@ -82,7 +82,7 @@ class Judge:
                 with_iterations(plain_expansion(before)), "onnxruntime", briefly=True
             )
         )
-        self._holds_loops = holds_any(before, ("Loop", "Scan"))
+        self._holds_loops = holds_loops(before)
         self._iterates = may_iterate(before)
         self._last: tuple[Feed, Expected] | None = None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriter.feeding.feed_files import write_feeds
-from rewriter.model_files import models
+from rewriter.model_files import models, on_disk
 
 __all__ = ["write_mismatch"]
 
@@ -38,7 +38,7 @@ def write_mismatch(
     folder.mkdir(parents=True, exist_ok=True)
     for model, name in ((before, "before.onnx"), (after, "after.onnx")):
         taken = models.take(model)
-        models.save(taken.model, folder / name, copy_weights=True, folder=taken.folder)
+        on_disk.save(taken.model, folder / name, copy_weights=True, folder=taken.folder)
     write_feeds(folder / "feeds.npz", feeds)
     lines = [
         "# Ran, in the folder that this one was written from:",

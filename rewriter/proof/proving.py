@@ -9,9 +9,10 @@ from typing import Any
 
 from passes.errors import RewriteError
 from rewriter.backends import BackendError, open_session
+from rewriter.errors import ModelError
 from rewriter.feeding.feeds import Feed
 from rewriter.model_files import checking, models
-from rewriter.model_files.models import AnyModel, ModelError
+from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.blaming import Ceilings
 from rewriter.proof.budget import Allowance, Budget
 from rewriter.proof.case_record import Case

@@ -9,7 +9,7 @@ from typing import Any
 from passes.errors import RewriteError
 from passes.promises import Ceiling, safer_forms
 from rewriter.model_files import models
-from rewriter.model_files.models import AnyModel
+from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.blaming import IN_WORDS, Ceilings, blame
 from rewriter.proof.case_record import Case
 from rewriter.proof.check_record import Check

@@ -33,7 +33,7 @@ from passes.sequence_operators import is_map
 from passes.site import MapResult, MapSite
 from passes.typing import Typing, type_values
 from rewriter.model_files import protos
-from rewriter.model_files.model_copies import share
+from rewriter.model_files.models import share
 from rewriter.serving.rows import keeps_rows
 
 __all__ = ["HeldSamples", "SampleKind", "held_outputs"]

@@ -17,8 +17,8 @@ from passes.errors import RewriteError
 from passes.graph.builder import Builder, tensor_value
 from passes.graph.names import make_names_unique
 from passes.tensors.io import PassedSequence, TensorIo
-from rewriter.model_files import files, models, protos
-from rewriter.model_files.model_copies import share
+from rewriter.model_files import files, on_disk, protos
+from rewriter.model_files.models import share
 from rewriter.serving.apart import HeldSamples, SampleKind, held_outputs
 from rewriter.serving.config import RAGGED, input_lines, quoted, rest_of, tensor_fields
 from rewriter.serving.source_lengths import BRIDGE, source_of
@@ -47,7 +47,7 @@ def write_repository(model: ir.Model, folder: Path, given: ir.Model) -> None:
     copy, config = for_triton(model, folder.name, given)
     version = folder / "1"
     version.mkdir(parents=True, exist_ok=True)
-    models.save(copy, version / "model.onnx")
+    on_disk.save(copy, version / "model.onnx")
     files.write(config.encode(), folder / "config.pbtxt")
 
 

@@ -47,8 +47,7 @@ class CarriedFlag(RunningPattern):
         """Record the initial flag and the flags of all iterations."""
         self.check_shape(joined)
         builder, initial = joined.builder, self.carried.initial
-        rank = joined.typing.rank(initial)
-        assert rank is not None
+        rank = joined.rank(initial)
         held, left = (expanded(joined, self.carried, at, rank) for at in (0, 1))
         first = builder.op("Unsqueeze", [initial, builder.ints(0)])
         begins = builder.op("Equal", [held, left])

@@ -51,7 +51,7 @@ class FreePlaces(Pattern):
             rows = builder.op("Concat", [joined.values[0], self._row(builder, free)], {"axis": 0})
             taken = builder.op("Gather", [rows, at], {"axis": 0})
         else:
-            rows = expanded(joined, self.carried, 0, self._rank(joined))
+            rows = expanded(joined, self.carried, 0, joined.rank(self.carried.initial))
             rows = builder.op("Concat", [rows, self._row(builder, initial)], {"axis": 0})
             at = self._row(builder, at)
             taken = builder.op("GatherElements", [rows, at], {"axis": 0})
@@ -62,7 +62,7 @@ class FreePlaces(Pattern):
         """Record for each place the first iteration that may take it, or how many there are."""
         builder, initial = joined.builder, self.carried.initial
         flags = builder.op("Not", [builder.op("Equal", [joined.values[0], free])])
-        rank, dims = self._rank(joined), joined.types[0].dims
+        rank, dims = joined.rank(self.carried.initial), joined.types[0].dims
         assert dims is not None
         axes = range(1, 1 + rank - len(dims))
         flags = builder.op("Unsqueeze", [flags, builder.ints(*axes)]) if axes else flags
@@ -89,11 +89,6 @@ class FreePlaces(Pattern):
 
     def _row(self, builder: Builder, value: ir.Value) -> ir.Value:
         return builder.op("Unsqueeze", [value, builder.ints(0)])
-
-    def _rank(self, joined: Joined) -> int:
-        rank = joined.typing.rank(self.carried.initial)
-        assert rank is not None  # no term covers it otherwise
-        return rank
 
 
 def find_free_places(carried: Carried, iteration: Iteration, typing: Typing) -> FreePlaces | None:

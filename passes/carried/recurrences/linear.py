@@ -174,7 +174,7 @@ class LinearRecurrence(Pattern):
 
     def _in_steps(self, joined: Joined) -> ir.Value:
         """Record the values behind all iterations in steps of twice as many rows each."""
-        offset = expanded(joined, self.carried, 0, self._rank(joined))
+        offset = expanded(joined, self.carried, 0, joined.rank(self.carried.initial))
         rows, factors = self._with_first(joined, [offset]), self._factors(joined)
         if self.dtype in INTEGERS or joined.asks:
             whole = in_steps(joined, rows, factors, self.dtype)
@@ -189,11 +189,6 @@ class LinearRecurrence(Pattern):
         builder = joined.builder
         first = builder.op("Unsqueeze", [self.carried.initial, builder.ints(0)])
         return builder.op("Concat", [first, *rows], {"axis": 0})
-
-    def _rank(self, joined: Joined) -> int:
-        rank = joined.typing.rank(self.carried.initial)
-        assert rank is not None
-        return rank
 
     def _factors(self, joined: Joined) -> ir.Value:
         """Record the factors, with 1 in front as that of the initial value, or the one number."""

@@ -125,8 +125,7 @@ class Delay(ReadPattern):
         builder, tensor = joined.builder, self.read.tensor.initial
         rest = builder.shape(tensor, 1)
         shape = builder.op("Concat", [joined.trips.write(builder), rest], {"axis": 0})
-        rank, own = joined.typing.rank(tensor), joined.types[0].dims
-        assert rank is not None
+        rank, own = joined.rank(tensor), joined.types[0].dims
         assert own is not None
         rows, beside = joined.values[0], rank - 1 - len(own)
         if beside:

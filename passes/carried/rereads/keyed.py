@@ -139,8 +139,7 @@ class KeyedRead(ReadPattern):
 
     def _masked(self, joined: Joined, rows: ir.Value, family: str) -> ir.Value:
         """Record what is joined; what an iteration that does not write joins changes nothing."""
-        builder, rank = joined.builder, joined.typing.rank(self.tensor.initial)
-        assert rank is not None
+        builder, rank = joined.builder, joined.rank(self.tensor.initial)
         none = np.array(neutral_of(family, self.dtype), self.dtype.numpy())
         writes = self._writes(joined)
         if rank > 1:
@@ -158,8 +157,7 @@ class KeyedRead(ReadPattern):
     def _rows(self, joined: Joined) -> ir.Value:
         """Record the rows of all iterations, ``[n, *s]``."""
         builder, tensor, dims = joined.builder, self.tensor.initial, joined.types[1].dims
-        rank = joined.typing.rank(tensor)
-        assert rank is not None
+        rank = joined.rank(tensor)
         assert dims is not None
         rows, beside = joined.values[1], rank - 1 - len(dims)
         if beside:

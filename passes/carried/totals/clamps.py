@@ -47,8 +47,7 @@ class Clamped(RunningPattern):
         self.check_shape(joined)
         check_steps(joined, self.carried)
         builder, initial = joined.builder, self.carried.initial
-        rank = joined.typing.rank(initial)
-        assert rank is not None
+        rank = joined.rank(initial)
         first = builder.op("Unsqueeze", [initial, builder.ints(0)])
         bounds = [
             builder.op("Concat", [first, expanded(joined, self.carried, at, rank)], {"axis": 0})

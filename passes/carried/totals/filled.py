@@ -73,8 +73,7 @@ def begun(
         check_width(joined, carried, CHOSEN)
         joined.needs_shape(flags, carried, always=True)
     joined.needs_shape(rows, carried, always=True)
-    rank = joined.typing.rank(initial)
-    assert rank is not None
+    rank = joined.rank(initial)
     first = builder.op("Unsqueeze", [initial, builder.ints(0)])
     whole = builder.op("Concat", [first, expanded(joined, carried, rows, rank)], {"axis": 0})
     yes = builder.constant(np.array([True]))

@@ -56,8 +56,7 @@ class Latest(RunningPattern):
         """Record the initial value and the values of all iterations."""
         builder = joined.builder
         whole = self._given(joined)
-        rank = joined.typing.rank(self.carried.initial)
-        assert rank is not None
+        rank = joined.rank(self.carried.initial)
         spoilt = builder.op("IsNaN", [whole])
         rows = builder.op("Where", [spoilt, self._number(builder, self._worst), whole])
         since = totals(

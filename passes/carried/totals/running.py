@@ -106,8 +106,7 @@ def _in_one_shape(joined: Joined, carried: Carried, rows: ir.Value) -> tuple[ir.
     if all(same_dims(joined.typing, initial, known.dims) for known in joined.types):
         return first, rows
     if not joined.runs:
-        rank = joined.typing.rank(initial)
-        assert rank is not None
+        rank = joined.rank(initial)
         rows = like_initial(builder, first, rows, rank + 1, 0)
     return first, joined.each_like(rows, initial)
 

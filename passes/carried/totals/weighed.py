@@ -109,8 +109,7 @@ def weigh_totals(
     joined: Joined, total: ir.Value, initial: ir.Value, terms: Sequence[ir.Value]
 ) -> ir.Value:
     """Record a total, made NaN by the initial value or a term but the last that is infinite."""
-    builder, rank = joined.builder, joined.typing.rank(initial)
-    assert rank is not None
+    builder, rank = joined.builder, joined.rank(initial)
     zero = _zero(joined, initial)
     number = builder.shape(terms[0], 0, 1)
     shape = builder.op("Concat", [number, builder.ints(*[1] * rank)], {"axis": 0})

@@ -12,6 +12,7 @@ from passes.carried.places.shared_coordinates import Reach
 from passes.numbers.evaluate import Evaluator
 from passes.numbers.integers import ITERATION, Linear
 from passes.typing import type_values
+from tests.passes.loops import model, read, rows, same
 
 pytestmark = pytest.mark.quick
 
@@ -194,3 +195,24 @@ def test_the_coordinate_of_its_own(name: str) -> None:
 def test_an_axis_is_part_of_what_is_compared() -> None:
     reach = Reach(K, 1)
     assert dataclasses.replace(reach, axis=0) != reach
+
+
+LONG = f"""g (float[N,100] x, float[400] z) => (float[400] y)
+  <bool go = {{1}}, int64 none = {{0}}, int64 hundred = {{100}}, int64 most = {{400}},
+   int64[1] zero1 = {{0}}, int64[1] last = {{-1}},
+   int64[100] many = {{{", ".join(map(str, range(100)))}}}>
+{{ shape = Shape <start = 0, end = 1> (x) n = Squeeze (shape, zero1)
+  y = Loop (n, go, z) <body = b (int64 i, bool c, float[400] s) => (bool d, float[400] s2) {{
+    e = Gather (x, i) first = Mul (i, hundred) p = Add (first, many) b = Less (p, none)
+    turned = Add (p, most) w = Where (b, turned, p) at = Unsqueeze (w, last)
+    s2 = ScatterND (s, at, e) d = Identity (c) }}> }}"""
+
+
+def test_long_tiles_of_places_that_are_never_turned_round_are_written_at_once() -> None:
+    """JAX's exporter turns round all places that are negative; no place of these is."""
+    before = model(LONG, 18)
+    found = read(before)
+    assert (found.loops, found.operators["If"]) == (0, 0)
+    assert found.operators["ScatterElements"] == 0, found.operators  # no place is met again
+    feeds = [{"x": rows(n, 100), "z": rows(400, seed=1)} for n in (0, 1, 4)]
+    assert same(before, found.model, *feeds) == len(feeds)

@@ -9,6 +9,7 @@ import pytest
 from passes.carried.lists import buffers
 from passes.numbers.integers import Linear
 from passes.numbers.slice_bounds import Bounds
+from tests.passes.loops import model, read, rows, same
 
 pytestmark = pytest.mark.quick
 
@@ -74,3 +75,22 @@ def test_bounds_that_nothing_tells() -> None:
         drops = buffers._drops_behind if turned else buffers._drops
         for begin, end in ((given, Linear(FAR)), (Linear(0 if turned else 1), given)):
             assert not drops(Bounds(begin, end, 0), 3, 1, is_last=True)
+
+
+CUT_TWICE = """g (float[N,4] x, float[3,4] b) => (float[3,4] y)
+  <bool go = {1}, int64 one = {1}, int64[1] zero1 = {0}, int64[1] one1 = {1},
+   int64[1] far = {9223372036854775807}, int64[1] many = {1000000000}>
+{ shape = Shape <start = 0, end = 1> (x) n = Squeeze (shape, zero1)
+  y = Loop (n, go, b) <body = body (int64 i, bool c, float[3,4] s) => (bool d, float[3,4] s2) {
+    behind = Add (i, one) i1 = Unsqueeze (i, zero1) behind1 = Unsqueeze (behind, zero1)
+    row = Slice (x, i1, behind1, zero1, one1) v = Slice (row, zero1, many, zero1, one1)
+    q = Slice (s, one1, far, zero1) s2 = Concat <axis = 0> (q, v) d = Identity (c) }> }"""
+
+
+def test_a_row_that_is_cut_twice_is_one_row() -> None:
+    """TensorFlow's exporter writes ``x[i][None]`` so."""
+    before = model(CUT_TWICE, 17)
+    found = read(before)
+    assert found.loops == 0, found.details
+    feeds = [{"x": rows(n, 4), "b": rows(3, 4, seed=1)} for n in (0, 1, 2, 5)]
+    assert same(before, found.model, *feeds) == len(feeds)

@@ -9,7 +9,8 @@ from onnx import TensorProto, helper
 
 import rewriter
 from passes.graph.limits import DEEPEST_NESTING, MOST_FUNCTIONS, MOST_NODES
-from rewriter.model_files.models import ModelError, take
+from rewriter.errors import ModelError
+from rewriter.model_files.models import take
 from rewriter.reporting.report import Report
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18, "f" : 1]>\n'

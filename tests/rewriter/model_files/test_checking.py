@@ -8,8 +8,8 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
+from rewriter.errors import ModelError
 from rewriter.model_files.checking import check
-from rewriter.model_files.models import ModelError
 
 HEAD = '<ir_version: 10, opset_import: ["" : 17, "com.x" : 1]>\n'
 EXTERNAL = '["location": "absent.bin", "offset": "0", "length": "16"]'

@@ -13,7 +13,9 @@ import pytest
 
 import rewriter
 from rewriter import cli
-from rewriter.model_files.models import ModelError, load, save, take
+from rewriter.errors import ModelError
+from rewriter.model_files.models import take
+from rewriter.model_files.on_disk import load, save
 
 SECRET = b"no business of any model"
 HEADER = '<ir_version: 10, opset_import: ["" : 17, "f" : 1]>'

@@ -11,7 +11,9 @@ import pytest
 
 import rewriter
 from rewriter import cli
-from rewriter.model_files.models import ModelError, load, take
+from rewriter.errors import ModelError
+from rewriter.model_files.models import take
+from rewriter.model_files.on_disk import load
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'
 MODEL = (

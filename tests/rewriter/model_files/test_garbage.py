@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from rewriter.model_files.model_copies import seldom_collected
+from rewriter.model_files.models import seldom_collected
 from tests.test_files_entered import ONE_MATMUL
 
 

@@ -12,10 +12,12 @@ import pytest
 
 from rewriter import optimize
 from rewriter.backends import run
+from rewriter.errors import ModelError
 from rewriter.feeding.feeds import read_expected, read_feeds
 from rewriter.model_files import graphsurgeon
 from rewriter.model_files.checking import check
-from rewriter.model_files.models import ModelError, give, save, take
+from rewriter.model_files.models import give, take
+from rewriter.model_files.on_disk import save
 from rewriter.proof.compare import compare
 
 MODELS = pathlib.Path(__file__).parents[3] / "models" / "exported"

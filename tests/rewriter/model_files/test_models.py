@@ -15,7 +15,9 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from rewriter.model_files.models import ModelError, ModelKind, folder_of, give, load, save, take
+from rewriter.errors import ModelError
+from rewriter.model_files.models import ModelKind, folder_of, give, take
+from rewriter.model_files.on_disk import load, save
 
 EVERYTHING = """
 <ir_version: 10, opset_import: ["" : 17, "com.x" : 1], producer_name: "p",

@@ -11,7 +11,7 @@ import pytest
 
 import rewriter
 from rewriter import cli
-from rewriter.model_files import models
+from rewriter.model_files import models, on_disk
 from tests.passes.loops import model as parse
 
 LOOP = """g (float[N,3] x, int64 n) => ({result} y) {{
@@ -91,8 +91,8 @@ def test_by_every_way_that_a_model_comes_in(tmp_path: Path) -> None:
     proto = without_element_types(text)
     path = tmp_path / "model.onnx"
     path.write_bytes(proto.SerializeToString())
-    assert elements(models.load(path)) == {dtype}
-    whole = models.load(path)
+    assert elements(on_disk.load(path)) == {dtype}
+    whole = on_disk.load(path)
     (empty,) = (node for node in whole.graph if node.op_type == "SequenceEmpty")
     del empty.attributes["dtype"]
     taken = models.take(whole).model

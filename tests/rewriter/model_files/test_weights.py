@@ -11,7 +11,9 @@ import onnx.parser
 import pytest
 
 import rewriter
-from rewriter.model_files.models import ModelError, ModelWarning, folder_of, load, save, take
+from rewriter.errors import ModelError, ModelWarning
+from rewriter.model_files.models import folder_of, take
+from rewriter.model_files.on_disk import load, save
 
 VALUES = np.array([1, 2], np.float32).tobytes()
 

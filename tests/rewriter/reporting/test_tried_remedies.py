@@ -18,7 +18,7 @@ import pytest
 from passes.graph.graphs import all_nodes
 from rewriter import order, pipeline
 from rewriter.model_files import models
-from rewriter.model_files.model_copies import share
+from rewriter.model_files.models import share
 from rewriter.options import Options
 from rewriter.pipeline import explain, optimize, rewrite
 from rewriter.reporting import tried_remedies

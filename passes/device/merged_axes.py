@@ -1,7 +1,7 @@
 """Reshapes that only merge axes, or leave out ones, in forms that are told no computed size.
 
-Of ``[A, B, C]`` the shape ``[A * B, C]`` is what Flatten yields. ``[A * B * C]`` and ``[A * B, 3]``
-follow from how many elements there are. Of ``[A, 1, C]`` the shape ``[A, C]`` is a Squeeze.
+Of ``[A, B, C]`` the shape ``[A * B, C]`` is what Flatten yields; ``[A * B * C]`` follows from the
+number of elements, as ``[A * B, 3]`` of ``[A, B, 3]``; of ``[A, 1, C]`` a Squeeze is ``[A, C]``.
 """
 
 from __future__ import annotations

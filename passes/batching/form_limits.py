@@ -42,6 +42,11 @@ class FormLimits(BatchAxis):
         """Whether the target has no such operator, so that a dearer form is better than none."""
         return op_type in self._body.options.asked.lacks
 
+    @property
+    def for_device(self) -> bool:
+        """Whether a device beside the host runs the model, which starts nodes on nothing soon."""
+        return self._body.options.asked.for_device
+
     def note_single_numbers(self, count: int) -> None:
         """Note that a rule reads so many single numbers of each sample, which a loop copies."""
         self._body.reads_numbers = max(self._body.reads_numbers, count)

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.batching.operators import Operators
 from passes.device.counts import PICKED, counted, left_over, ranged
 from passes.device.forms_pass import FormsPass
+from passes.device.merged_axes import merged_axes
 from passes.device.natural_numbers import is_natural
 from passes.device.shape_parts import before_transpose, joined_parts
 from passes.device.shape_vectors import ShapePart, ShapeVector
@@ -46,6 +47,7 @@ class WholeShapesPass(FormsPass):
     6. Reshape takes 0 for a dimension that its operand has at this axis.
     7. Reshape infers the one dimension that is not constant.
     8. Reshape that only asks for the size of one axis is a Split into one part of that size.
+    9. Reshape that only merges axes, or moves ones, is told no size (``merged_axes``).
     """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -66,6 +68,10 @@ class WholeShapesPass(FormsPass):
             vector = counted(node, typing, ops)
             takes = vector is not None and self._takes(("Size",), vector, typing)
             return [ops.op("Size", [vector])] if takes else None
+        if node.op_type == "Reshape" and self._takes(_MERGED, operand(node, 0), typing):
+            merged = merged_axes(node, typing, ops)
+            if merged is not None:
+                return merged
         if is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Mul"):
             return _as_one_axis(node, typing, ops) if node.op_type == "Reshape" else None
         position, write = _FORMS[node.op_type]
@@ -84,6 +90,7 @@ class WholeShapesPass(FormsPass):
         return dtype is not None and all(self._has_kernel(node, dtype) for node in nodes)
 
 
+_MERGED = ("Flatten", "Squeeze", "Unsqueeze")
 _VIEWS = ("Unsqueeze", "Expand")
 
 
@@ -96,7 +103,7 @@ def _may_have_form(node: ir.Node) -> bool:
         return False
     shape = operand(node, _FORMS[node.op_type][0]).producer()
     return is_operator(shape, "Concat") or (
-        node.op_type == "Reshape" and is_operator(shape, "Mul")
+        node.op_type == "Reshape" and is_operator(shape, ("Mul", "ReduceProd"))
     )
 
 
@@ -184,15 +191,22 @@ def _reshaped(
 def _asked(
     node: ir.Node, shape: ShapeVector, part: ShapePart, typing: Typing, ops: Operators
 ) -> list[ir.Value] | None:
-    """Return an operand whose size along one axis has to be that of a part, or it is an error."""
-    given, (axis,) = operand(node, 0), part.axes
+    """Return an operand whose size along one axis has to be that of a part, or it is an error.
+
+    Axes of size 1 may be added to it.
+    """
+    given, (axis,), known = operand(node, 0), part.axes, shape.known()
     dims = typing.dims(given) or ()
-    others = {at: dim for at, dim in enumerate(dims) if at != axis}
-    if len(dims) != shape.rank or others != shape.known() or not is_natural(part.value):
+    added = [at for at, size in known.items() if size == 1] if len(dims) < shape.rank else []
+    kept = [at for at in range(shape.rank) if at not in added]
+    others = {at: dim for at, dim in zip(kept, dims, strict=False) if at != axis}
+    is_known = others == {at: size for at, size in known.items() if at in kept}
+    if len(kept) != len(dims) or not is_known or not is_natural(part.value):
         return None
     if not node.attributes.get_int("allowzero", 0):
         return None  # no size at all stands for the own one
-    return [ops.op("Split", [given, part.value], {"axis": axis})]
+    same = ops.op("Split", [given, part.value], {"axis": kept.index(axis)})
+    return [ops.unsqueeze(same, added) if added else same]
 
 
 def _as_one_axis(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:

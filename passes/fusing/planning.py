@@ -252,8 +252,9 @@ def _failing_empty(fused: FusedBody, facts: FusionFacts) -> str | None:
     is_open |= stay and joins_rows_of_loops(fused, typing)
     if (not failing and not is_open) or _has_a_sample(fused, facts):
         return None
-    may_mend = "If" in facts.options.lacks and not is_open
-    if may_mend and make_speculatable(fused, failing, typing):
+    lacks_if = "If" in facts.options.lacks
+    may_mend = (lacks_if or facts.options.for_device) and not is_open
+    if may_mend and make_speculatable(fused, failing, typing, copies=lacks_if):
         return None
     return f"{fused.walk.path_of(failing[0])} ({failing[0].op_type})" if failing else ""
 

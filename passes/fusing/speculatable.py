@@ -29,7 +29,9 @@ __all__ = ["make_speculatable", "read_of"]
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
-def make_speculatable(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) -> bool:
+def make_speculatable(
+    fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing, *, copies: bool = True
+) -> bool:
     """Let nodes that read a row, or count, do it without samples too, so that nothing fails.
 
     What a Gather yields has the shape that it would have had, so that nothing behind it can tell.
@@ -39,13 +41,14 @@ def make_speculatable(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing
         fused: A body whose nodes are recorded, but not yet in a graph.
         nodes: Shared nodes of the body that could fail.
         typing: The proven typing.
+        copies: Whether what a node reads may be copied for it, which takes longer than an If.
 
     Returns:
         Whether all of the nodes can be made speculatable; otherwise none of them is changed.
     """
     new = [_recorded(fused, node) for node in nodes]
     holds = [_hold_of(node, typing) for node in nodes]
-    if None in holds or None in new:
+    if None in holds or None in new or (not copies and not _IN_PLACE.issuperset(holds)):
         return False
     for old, one, hold in zip(nodes, new, holds, strict=True):
         assert one is not None
@@ -195,6 +198,10 @@ def _zeros_behind(held: _HeldNode) -> None:
     assert rank is not None
     assert axes
     put_zeros_behind(held.builder, held.node, held.some, rank, axes)
+
+
+_IN_PLACE: frozenset[_Hold | None] = frozenset({_at_first, _not_far})
+"""What copies nothing that a node reads."""
 
 
 def _record(fused: FusedBody, old: ir.Node, node: ir.Node, hold: _Hold, typing: Typing) -> None:

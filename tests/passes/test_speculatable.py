@@ -134,9 +134,11 @@ def model(body: str) -> onnx.ModelProto:
         }}""")
 
 
-def fused(before: onnx.ModelProto, lacks: tuple[str, ...]) -> tuple[onnx.ModelProto, bool]:
+def fused(
+    before: onnx.ModelProto, lacks: tuple[str, ...], *, for_device: bool = False
+) -> tuple[onnx.ModelProto, bool]:
     taken = ir.from_proto(before)
-    FuseSequenceMapPass(FuseOptions(lacks=lacks))(taken)
+    FuseSequenceMapPass(FuseOptions(lacks=lacks, for_device=for_device))(taken)
     branches = any(node.op_type == "If" for graph in all_graphs(taken) for node in graph)
     return ir.to_proto(taken), branches
 
@@ -172,6 +174,29 @@ def test_with_samples_it_computes_the_same(name: str, samples: int) -> None:
     assert difference.equal, difference.message
     with pytest.raises(BackendError):
         run(after, feeds(samples, 9))
+
+
+# What a device does not ask for: the others are copied or cut for it, which an If is not.
+FOR_DEVICE = (
+    "positions up to a dimension",
+    "positions of 32 bits",
+    "an axis counted from the back",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_device_runs_without_samples_what_only_reads_other_places(name: str) -> None:
+    before = model(CASES[name][0])
+    after, branches = fused(before, (), for_device=True)
+    if name in FOR_DEVICE:
+        assert not branches
+    for samples in (0, 3):
+        given = feeds(samples, 2)
+        wanted = run(before, given, backend="reference") if samples else {"y": None}
+        found = run(after, given)
+        assert found["y"].shape[0] == samples
+        if samples:
+            assert compare(wanted, found).equal
 
 
 @pytest.mark.parametrize("lacks", [(), ("If",)], ids=["", "without If"])

@@ -267,11 +267,11 @@ def typed_outputs(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
 
 
 def fused_model(
-    case: Case, lacks: Collection[str] = ()
+    case: Case, lacks: Collection[str] = (), *, for_device: bool = False
 ) -> tuple[onnx.ModelProto, FuseSequenceMapPass]:
     """Return the fused model, for a target that lacks some operators, and the pass."""
     model = ir.from_proto(typed_outputs(map_model(case), case))
-    fuse = FuseSequenceMapPass(FuseOptions(lacks=lacks))
+    fuse = FuseSequenceMapPass(FuseOptions(lacks=lacks, for_device=for_device))
     fuse(model)
     ExpandSequenceMapPass()(model)
     SidestepDefectsPass()(model)
@@ -291,15 +291,19 @@ def decline_of(case: Case) -> list[tuple[str, str]]:
     return [(r.op_type, r.code.value) for d in decisions for r in d.reasons if r.op_type]
 
 
-def prove(case: Case, batch: int, lacks: Collection[str] = ()) -> None:
+def prove(case: Case, batch: int, lacks: Collection[str] = (), *, for_device: bool = False) -> int:
     """Assert that the fused map equals the body run alone, for the first ``batch`` samples.
 
     Args:
         case: The body and its operands.
         batch: How many samples.
         lacks: Operators that the target does not have, and of which none is left.
+        for_device: Whether the target is a device beside the host.
+
+    Returns:
+        The number of Ifs that are left.
     """
-    proto, fuse = fused_model(case, lacks)
+    proto, fuse = fused_model(case, lacks, for_device=for_device)
     said = [d.reasons for d in (*fuse.decisions, *fuse.declined.values())]
     loops = _count(proto, ("Loop", "Scan", "SequenceMap"))
     assert loops == case.loops + case.inside, f"loops are left: {said}"
@@ -324,6 +328,7 @@ def prove(case: Case, batch: int, lacks: Collection[str] = ()) -> None:
         assert got.dtype == np.asarray(wanted[0][position]).dtype, f"{name}: {got.dtype}"
         for k in range(batch):
             assert_equal(got[k], wanted[k][position], case, f"{name} of sample {k}")
+    return _count(proto, ("If",))
 
 
 def assert_equal(got: Array, want: Array, case: Case, where: str) -> None:

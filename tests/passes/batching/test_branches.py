@@ -221,6 +221,38 @@ def test_what_fails_for_all_does_not_run_where_no_sample_takes_it(
         prove(case, batch, lacks)
 
 
+# What one branch yields, the other one more row: the device runs both, unless one is dear.
+FOR_DEVICE = {
+    "what is light": ("k = Cast<to = 7>(x) m = Cast<to = 1>(k) a = Concat<axis = 0>(m, x)", 0),
+    "a product": ("k = Unsqueeze(x, s) m = MatMul(k, w) a = Squeeze(m, s)", 1),
+    "a loop": (
+        """one = Constant<value_int = 1>() yes = Constant<value = bool {1}>()
+        m = Loop(one, yes, x) <body = l (int64 i, bool g, float[3] h) =>
+          (bool g2, float[3] h2) { g2 = Identity(g) h2 = Exp(h) }>
+        a = Concat<axis = 0>(m, x)""",
+        1,
+    ),
+    "what could fail, if there are samples": ("m = Gather(w, k) a = Concat<axis = 0>(x, m)", 2),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", FOR_DEVICE)
+def test_a_device_does_not_ask_for_a_branch_that_is_light(name: str, side: str) -> None:
+    then, asks = FOR_DEVICE[name]
+    operands = {
+        "x": mapped((3,)),
+        "s": constant(np.array([0])),
+        "k": shared(np.array(1)),
+        "w": shared(np.ones((3, 3), np.float32)),
+        "c": SIDES[side],
+    }
+    other = "b = Concat<axis = 0>(x, x)" if "Concat" in then else "b = Neg(x)"
+    case = Case("", _if(then, other), operands, inside=int("Loop" in then))
+    for batch in (0, 1, 3):
+        assert prove(case, batch, for_device=True) == asks
+
+
 RAGGED = [
     RaggedCase(f"{name}, {side}", text, {"x": X, **operands, "c": flags}, **more)
     for side, flags in SIDES.items()

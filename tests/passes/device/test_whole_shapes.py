@@ -184,6 +184,10 @@ READ |= {
     "as many as another has": "a = Shape <end = 1> (rows) "
     + ints("c", 3)
     + "s = Concat <axis = 0> (a, c) y = Reshape <allowzero = 1> (table, s)",
+    "as many as another has, and an axis more": "a = Shape <end = 1> (rows) "
+    + ints("c", 3)
+    + ints("one", 1)
+    + "s = Concat <axis = 0> (a, one, c) y = Reshape <allowzero = 1> (table, s)",
     "as many columns as another has rows": "a = Shape <end = 1> (rows) t = Transpose (table) "
     + ints("c", 3)
     + "s = Concat <axis = 0> (c, a) y = Reshape <allowzero = 1> (t, s)",
@@ -276,6 +280,7 @@ KEPT = {
 AS_MANY = (
     "a shape of another",
     "as many as another has",
+    "as many as another has, and an axis more",
     "as many columns as another has rows",
     "as many as are told",
 )
@@ -324,10 +329,10 @@ def test_it_computes_the_same(name: str, backend: str) -> None:
     assert (after != again(given)) == (name in READ)
 
 
+@pytest.mark.parametrize("name", AS_MANY[1:3])
 @pytest.mark.parametrize("table", [0, 1, 3])
-def test_not_as_many_as_another_has_is_an_error(table: int) -> None:
-    after = formed(model(READ["as many as another has"]))
-    for one in (model(READ["as many as another has"]), after):
+def test_not_as_many_as_another_has_is_an_error(table: int, name: str) -> None:
+    for one in (model(READ[name]), formed(model(READ[name]))):
         with pytest.raises(RewriteError, match="onnxruntime"):
             run(one, feeds(1, (2, 1), table), backend="onnxruntime")
 

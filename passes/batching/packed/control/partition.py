@@ -24,10 +24,15 @@ from passes.batching.packed.control.joint_forms import (
 )
 from passes.batching.packed.control.some_samples import Subset, inverse_of
 from passes.graph.builder import Builder
-from passes.graph.graphs import captured_values
+from passes.graph.graphs import captured_values, is_operator, walk_nodes
 from passes.typing import ValueType
 
 __all__ = ["partitioned"]
+
+_DEAR = frozenset(
+    {"Attention", "Conv", "ConvTranspose", "GRU", "Gemm", "LSTM", "Loop", "MatMul", "RNN", "Scan"}
+)
+"""What takes long even without samples, or where it reads none of them."""
 
 
 @dataclasses.dataclass
@@ -54,9 +59,9 @@ class _Group:
 def partitioned(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output]:
     """Run each of two branches for the samples that take it, and put the results in order.
 
-    A branch that no sample takes does not run; for a target without If it runs on no samples,
-    where that cannot fail. Results of one shape are stacked; those that differ along the first
-    axis are packed, others flat.
+    A branch that no sample takes does not run. For a target without If it runs on no samples,
+    where that cannot fail; for a device, too, unless it holds a loop or a product. Results of one
+    shape are stacked; those that differ along the first axis are packed, others flat.
 
     Args:
         ctx: The context.
@@ -78,13 +83,14 @@ def _run(ctx: Context, side: ir.Value, graph: ir.Graph) -> _Group:
     """Batch a branch for the samples that take it."""
     numbers = ctx.squeeze(ctx.op("NonZero", [side]), [0])
     builder = Builder(ctx.builder.origin)
-    may_run = ctx.lacks("If")
+    may_run = ctx.lacks("If") or ctx.for_device
     local = ctx.with_batch(builder, builder.op("Shape", [numbers]), may_be_empty=may_run)
     picked = Subset(local, numbers)
     failing = ctx.count_failing()
     captured = {v: picked.of(ctx.read(v)) for v in captured_values(graph)}
     outputs = local.nested(graph, captured, builder, keeps_flat=True)
-    is_total = may_run and ctx.count_failing() == failing
+    is_light = ctx.lacks("If") or not any(is_operator(n, _DEAR) for n in walk_nodes(builder.nodes))
+    is_total = may_run and is_light and ctx.count_failing() == failing
     return _Group(numbers, builder, local, picked, outputs, is_total)
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.graph.graphs import is_operator, reads_of, subgraphs
 from passes.graph.node_copies import node_like
 
-__all__ = ["branches_of", "read_for", "with_outputs"]
+__all__ = ["branches_of", "drop_unread", "read_for", "with_outputs"]
 
 
 def branches_of(node: ir.Node) -> list[ir.Graph]:
@@ -73,8 +73,14 @@ def with_outputs(node: ir.Node, kept: Collection[int]) -> ir.Node:
     return new
 
 
+def drop_unread(node: ir.Node) -> None:
+    """Leave nothing in the branches of an If that its outputs do not need, at any depth."""
+    for _, graph in subgraphs(node):
+        _drop_unread(graph)
+
+
 def _drop_unread(graph: ir.Graph) -> None:
-    """Remove the nodes of a branch whose results nothing reads, at any depth."""
+    """Remove the nodes of a branch whose results nothing reads."""
     for node in reversed(list(graph)):
         kept = [at for at, v in enumerate(node.outputs) if v.uses() or v in graph.outputs]
         if not kept:
@@ -82,14 +88,11 @@ def _drop_unread(graph: ir.Graph) -> None:
                 inner.outputs.clear()
                 _drop_unread(inner)
             graph.remove(node, safe=True)
-        elif is_operator(node, "If") and len(kept) < len(node.outputs):
-            _narrow(graph, node, kept)
         elif is_operator(node, "If"):
-            for _, inner in subgraphs(node):
-                _drop_unread(inner)
+            drop_unread(node if len(kept) == len(node.outputs) else _narrowed(graph, node, kept))
 
 
-def _narrow(graph: ir.Graph, node: ir.Node, kept: Collection[int]) -> None:
+def _narrowed(graph: ir.Graph, node: ir.Node, kept: Collection[int]) -> ir.Node:
     """Put an If that yields some of the outputs of another in its place."""
     outputs = [node.outputs[at] for at in sorted(kept)]
     new = with_outputs(node, kept)
@@ -97,3 +100,4 @@ def _narrow(graph: ir.Graph, node: ir.Node, kept: Collection[int]) -> None:
     for old, value in zip(outputs, new.outputs, strict=True):
         ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
     graph.remove(node, safe=True)
+    return new

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, subgraphs, walk_nodes
-from passes.graph.if_outputs import with_outputs
+from passes.graph.if_outputs import drop_unread, with_outputs
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.numbers.evaluate import Evaluator
@@ -74,6 +74,8 @@ def copy_into(
     if is_part:
         copied = with_outputs(copied, kept)
         values |= {node.outputs[at]: v for at, v in zip(kept, copied.outputs, strict=True)}
+    if is_operator(node, "If") and len(node.outputs) > 1:
+        drop_unread(copied)
     builder.nodes.append(copied)
 
 

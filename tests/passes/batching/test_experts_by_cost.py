@@ -105,8 +105,28 @@ ROOT = pathlib.Path(__file__).parents[3]
 SCRIPTED = ROOT / "models" / "pipelines" / "ts_moe_stacked_experts.onnx"
 
 
-def test_a_loop_of_many_nodes_is_asked_for_its_rows_too() -> None:
+def test_a_known_few_experts_have_a_copy_each() -> None:
     (decision,) = rewriter.explain(SCRIPTED).decisions
+    assert decision.verdict is Verdict.UNROLLED
+    assert decision.form.startswith("6 copies")
+
+
+def twice_as_many(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return experts by PyTorch's exporter, of which there are twice 6."""
+    for tensor in model.graph.initializer:
+        value = onnx.numpy_helper.to_array(tensor)
+        if 6 in value.shape:
+            both = np.concatenate([value, value], value.shape.index(6))
+            tensor.CopyFrom(onnx.numpy_helper.from_array(both, tensor.name))
+    twelve = onnx.numpy_helper.from_array(np.array(12, np.int64))
+    for attribute in [one for node in model.graph.node for one in node.attribute]:
+        if attribute.name == "value" and onnx.numpy_helper.to_array(attribute.t).tolist() == 6:
+            attribute.t.CopyFrom(twelve)
+    return model
+
+
+def test_a_loop_of_many_nodes_is_asked_for_its_rows_too() -> None:
+    (decision,) = rewriter.explain(twice_as_many(onnx.load(SCRIPTED))).decisions
     assert decision.verdict is Verdict.FUSED
     assert any("many rows" in note for note in decision.notes)
 

@@ -20,6 +20,7 @@ MOST = {
     "dy_embedding_bag_max_last": 307,
     "dy_embedding_bag_mean_offsets": 430,
     "dy_embedding_bag_rows": 430,
+    "dy_embedding_bag_weights": 194,
     "dy_feature_pyramid_hstack": 451,
     "letterbox": 186,
     "nested_map": 168,

@@ -29,7 +29,6 @@ LEFT = {
     "ts_greedy_decoder_negative": "an early exit",
     "ts_maskrcnn": "masks of any size",
     "ts_masks_by_score": "a plane for each mask, which the loop is no slower with",
-    "ts_moe_stacked_experts": "a loop behind a question, faster with many tokens for each expert",
     "ts_moving_statistics": "few steps, and numbers that are not finite",
     "ts_nested_images": "images of any size",
     "ts_selective_scan": "few steps, and numbers that are not finite",

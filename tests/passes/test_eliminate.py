@@ -426,7 +426,7 @@ CHAINS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         "y = ConcatFromSequence <axis = 0> (t) n = SequenceLength (t)",
         {"x": matrix(3, 4), "z": matrix(1, 4) + 50},
     ),
-    "small numbers that a loop appends, one of which is read": (
+    "one of the small numbers that a loop appends": (
         "float[N] x, int64 at",
         "uint8 y, int64 n",
         "e = SequenceEmpty <dtype = 2> () l = Shape (x) k = Squeeze (l) "

@@ -112,7 +112,7 @@ def test_a_known_few_experts_have_a_copy_each() -> None:
 
 
 def twice_as_many(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return experts by PyTorch's exporter, of which there are twice 6."""
+    """Return the same model with 12 experts."""
     for tensor in model.graph.initializer:
         value = onnx.numpy_helper.to_array(tensor)
         if 6 in value.shape:

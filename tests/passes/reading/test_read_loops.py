@@ -319,7 +319,7 @@ def appended(body: str, outside: str, outputs: str, inputs: str = "float[N,4] x"
 
 
 def test_rows_in_turn_of_what_all_iterations_share() -> None:
-    """The tensor has eight rows, of which the first are read."""
+    """The tensor has eight rows; the first ones are read."""
     text = scanned("""v = Exp (w)  e = Gather <axis = 0> (x, i)  q = Gather <axis = 0> (v, i)
             y = Add (e, q)""").replace("(float[N,4] x)", "(float[N,4] x, float[8,4] w)")
     prove(text, *counts(0, 3, 8, w=rows(8, 4, seed=1)))
